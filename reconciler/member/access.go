@@ -1,7 +1,6 @@
 package member
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -15,26 +14,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/gatejob"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
-	"github.com/gitfleet/gitfleet/reconciler/member/retry"
-	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
-
-// A ForbiddenError says that a member cannot be used because permissions are missing.
-type ForbiddenError struct {
-	err     error
-	missing []string
-}
-
-// Error implements error.
-func (f *ForbiddenError) Error() string {
-	return "permissions are missing: " + strings.Join(f.missing, "; ")
-}
-
-// Unwrap returns the refusal of the API server.
-func (f *ForbiddenError) Unwrap() error { return f.err }
 
 // refusal returns the error of a session that could not be opened. If that is Forbidden, it
 // reviews all permissions and returns a *ForbiddenError that lists the missing ones.
@@ -136,100 +118,6 @@ func (s *session) needs() (needs []rbac.Permission, complete bool) {
 		content.Add(gatejob.Jobs.GroupResource(), namespace)
 	}
 	return content.Required(), complete
-}
-
-// Fleet names need not be unique, so every inventory and the claim of a cluster record the ID of the
-// fleet. A session writes nothing to a cluster whose inventories or claim have another ID: no object,
-// label, inventory or namespace.
-//
-// Nor does it write to a cluster that another member of this fleet holds, or whose identity is not
-// confirmed, for example because the kubeconfig now leads to another cluster.
-
-// holderRetry is the time between two checks whether another fleet still holds the cluster.
-const holderRetry = time.Minute
-
-// receiveFleet uses the membership of the last call of SetMembership.
-func (s *session) receiveFleet() {
-	select {
-	case s.membership = <-s.newMembership:
-	default:
-	}
-	s.store.SetMembership(s.membership)
-}
-
-// observeOnly replaces act on a cluster that another fleet holds. It writes nothing. Once no
-// other fleet holds the cluster, everything is reconciled.
-func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
-	look := !s.store.HeldByOther() // a new membership says that the cluster is ours
-	switch woken {
-	case byLeave:
-		s.leaving = true
-	case byWorks:
-		s.setWorks(s.last)
-	case byChanges:
-		look = len(s.store.WrittenByOthers(s.observer.recordChanges())) > 0 || look
-	case byCheck, byRetry:
-		look = true
-	case bySweep:
-		s.sweeper.schedule()
-	case byProbe:
-		p := *s.found
-		s.found = nil
-		if err := s.probed(ctx, p); err != nil {
-			return err
-		}
-	}
-	switch {
-	case s.leaving:
-		s.endMembership(ctx) // there is nothing of ours to release
-		return nil
-	case look:
-		// Everything is read and reported again, as if the cluster were new.
-		s.progress.forgetAll(s.Works())
-		if err := s.inventories.load(ctx); err != nil {
-			return reconnect(err)
-		}
-		s.reportHoldings()
-	}
-	s.logHolder(s.store, s.health.UID)
-	s.observingOnly = s.store.HeldByOther()
-	if s.observingOnly {
-		s.schedule(holderRetry)
-	} else if s.last != nil {
-		s.sync(ctx)
-	}
-	return nil
-}
-
-// checkHolder begins to observe only if the last pass has found that another fleet has claimed the
-// cluster.
-func (s *session) checkHolder(ctx context.Context) error {
-	if !s.store.HeldByOther() || s.observingOnly {
-		return nil
-	}
-	s.observingOnly = true
-	return s.observeOnly(ctx, byCheck)
-}
-
-// logHolder logs that another fleet holds the cluster, or no longer does.
-func (a *Agent) logHolder(store *inventory.Store, uid string) {
-	switch holder := store.OtherMember(); {
-	case !store.HeldByOther() && a.holderLog != (retry.LogLimiter{}):
-		a.holderLog = retry.LogLimiter{}
-		a.config.Log.Info("cluster is not held by another fleet or member any more", "cluster", a.config.Name)
-	case holder != "":
-		if a.holderLog.Due(holder) {
-			a.config.Log.Error("another member of the fleet is the same cluster and holds it; nothing is written to it under this name",
-				"cluster", a.config.Name, "holder", holder, "uid", uid)
-		}
-	default:
-		for _, o := range store.Holders() {
-			if a.holderLog.Due(o.ID) {
-				a.config.Log.Error("cluster is held by another fleet of the same name; nothing is written to it",
-					"cluster", a.config.Name, "fleet", a.config.Fleet, "holder", cmp.Or(o.ID, protocol.NoID), "source", o.Source)
-			}
-		}
-	}
 }
 
 // kindsOf returns the kinds of all objects of works.

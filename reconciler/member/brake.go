@@ -1,7 +1,6 @@
 package member
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -13,21 +12,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
-
-// A Brake limits how much is deleted at once without a user's consent. Deletions are held if
-// they are more than Objects, and also more than Percent of all objects of the fleet on the
-// cluster. Independently of their number, deletions that a work holds are held, and those of
-// namespaces, CustomResourceDefinitions and volume claims with content.
-type Brake struct{ Percent, Objects int }
-
-// TooMuch returns why going deletions of total objects are too many at once; empty if they are
-// not.
-func (b Brake) TooMuch(going, total int) string {
-	if going <= b.Objects || going*100 <= total*b.Percent {
-		return ""
-	}
-	return fmt.Sprintf("deleting %d of the %d objects that gitfleet has on this cluster is more than %d %%", going, total, b.Percent)
-}
 
 // A braked object is no longer desired, or is to be recreated, and is kept until a commit
 // allows its deletion.

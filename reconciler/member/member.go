@@ -1,280 +1,57 @@
 // Package member reconciles one member cluster.
 //
-// An [Agent] gets the desired state of its cluster (Set), and reports the observed state. Run connects (session.go) and runs the
-// session until its connection is lost. A session waits until something happens: new works, a change that a watch reports, a
-// probe, a retry that is due. It then makes a pass (process in sync.go) over the objects that this concerns, in four steps:
+// An [Agent] gets the desired state of its cluster (Set), and reports the observed state. Run connects, and runs a session until its
+// connection is lost. A session waits until something happens: new works, a change that a watch reports, a probe, a retry that is due.
+// What it does about that (sync.go) leads to a pass (pass.go) over the objects that this concerns, in four steps:
 //
 //   - It observes. Packages watch, probe, discovery and pods read the cluster, and observed keeps what matters of objects. The
 //     observer takes what watches have reported (recordChanges), and notes objects whose values have to be compared.
-//   - It decides. For each object facts (task.go) gathers what is known, and decide.Apply says what is done, or why nothing is.
-//     drift.Of says whether it has drifted, and the driftRecorder (drift.go) what is done about that. decide.Delete decides about
-//     an object that is no longer wanted (prune.go), after the brake has looked at all deletions together (brake.go).
-//   - It acts. An executor (executor.go) carries out the task of one object with as few requests as possible, and returns an
-//     outcome. It changes no state, so that several run at a time. The pruner deletes (a removal), and recreate.go replaces (a
-//     recreation).
-//   - It records. The recorder (record.go) takes these outcomes: what is known of the object, its entry in the inventory, drift,
-//     the history, and, if the object is not as it should be, why, and when it is tried again (progress.go).
+//   - It decides. For each object the applier gathers what is known (facts), and decide.Apply says what is done, or why nothing is.
+//     drift.Of says whether it has drifted, and the driftRecorder what is done about that. decide.Delete decides about an object
+//     that is no longer wanted, after the brake has looked at all deletions together.
+//   - It acts. An apply.Executor carries out the task of one object with as few requests as possible, and returns an outcome. It
+//     changes no state, so that several run at a time. The pruner deletes (a removal), and recreate.go replaces (a recreation).
+//   - It records. The recorder takes these outcomes: what is known of the object, its entry in the inventory, drift, the history,
+//     and, if the object is not as it should be, why, and when it is tried again (progress).
 //
 // The first pass of a session is over everything (sync), and so is one in which something may have to be deleted. Later works
 // cost what they change (syncWorks).
 //
-// A pass ends with writing the inventories. The reporter (report.go) then sends the loop one protocol.WorkSeen for each placement
+// A pass ends with writing the inventories. The reporter then sends the loop one protocol.WorkSeen for each placement
 // that the pass touched. Objects that are as they should be cost no request, and are not in it.
+//
+// The files use only those below them, as follows:
+//
+//	preview.go, change.go                   what would change, without an agent
+//	member.go                               from the connection to what a session is woken for
+//	otherfleet.go, sync.go, pass.go         what is done then; a pass over some objects
+//	session.go, access.go, report.go        the session, its permissions, and reports
+//	agent.go                                what outlives a session
+//	values.go, prune.go, recreate.go        values compared, also by sweeps; objects deleted and replaced
+//	apply.go, observer.go                   objects applied; changes from the watches
+//	record.go, journal.go, inventories.go   what is known afterwards, and stored
+//	drift.go, brake.go                      what is done about drift, and which deletions are blocked
+//	progress.go, ownership.go, cluster.go   what remains to be done, what placements own, the cluster
+//	config.go, metrics.go                   settings and metrics
 //
 // One goroutine, that of Run, owns all state. What is kept of the cluster is changed by one part each, and the others only read it:
 // the recorder keeps the objects that are known (observed.View is what others have of them), the session the result of the last
 // probe, and each part what only it needs. What placements should have (desired.View) is replaced by new works only. Two structs
 // are read by many: what placements own (ownership), and what remains to be done (progress). Only the recorder, the methods of
-// progress, the inventories, and the brake for what it holds, write these.
+// progress, the inventories, and the brake for the deletions that it blocks, write these.
 package member
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
-
-	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/history"
-	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
-	"github.com/gitfleet/gitfleet/reconciler/member/drift"
-	"github.com/gitfleet/gitfleet/reconciler/member/gatejob"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
-	"github.com/gitfleet/gitfleet/reconciler/member/memory"
-	"github.com/gitfleet/gitfleet/reconciler/member/permission"
-	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
-
-// Config configures an agent. Name, Connect, Fleet, Encoder, Report and Log must be set; the
-// zero value of any other field means its default.
-type Config struct {
-	Name string
-	// Connect returns the credentials of the cluster. It is called every few seconds, so that
-	// replaced credentials are used.
-	Connect func(context.Context) (*rest.Config, error)
-	// Fleet is the value of the managed-by label. Two gitfleets with different fleet names do
-	// not touch each other's objects.
-	Fleet   string
-	Encoder *apply.Encoder
-	// HasCommit reports whether the repository has a commit. An inventory without a fleet ID is
-	// not ours if it names a commit of another repository. Nil means that the repository has
-	// every commit.
-	HasCommit func(hash string) bool
-	// Report receives observations. It must not block for long.
-	Report func(protocol.Observation)
-	// Record, if set, receives what was done to objects; it must not block.
-	Record func(...history.Entry)
-	Log    *slog.Logger
-	// Concurrency bounds the concurrent writes to this cluster; default 8.
-	Concurrency int
-	// Limit limits the concurrent writes of all agents that share it. It is a buffered channel
-	// with one element for each write; nil means no common limit.
-	Limit chan struct{}
-	// Arrivals likewise limits the number of agents that connect for the first time or discover
-	// all kinds, which needs many goroutines. It must not be Limit, since clusters that do not
-	// answer would delay the writes of others.
-	Arrivals chan struct{}
-	// Passes likewise limits the number of agents that apply many objects at once, such as everything on a new cluster. Each
-	// needs memory for it, and has nothing to report before the end.
-	Passes chan struct{}
-	// Memory is what all agents share for large answers, and for what they keep of clusters; nil means no
-	// common limit.
-	Memory *memory.Pool
-	// Brake limits the deletions without a user's consent.
-	Brake Brake
-	// Probe is the time between two probes; default 10 s.
-	Probe time.Duration
-	// Observe is the time between two observations of nodes and pods; default 1 min.
-	Observe time.Duration
-	// Pace makes both longer if many agents share it; nil means that nothing does.
-	Pace *probe.Pace
-	// Sweep is the time between two sweeps, which check the watches; default 6 h, negative for
-	// none.
-	Sweep time.Duration
-	// Timeout bounds every request except watches; default 30 s.
-	Timeout time.Duration
-	// PodFailureTimeout is how long pods of a workload may fail to start before the workload
-	// counts as failed; default 30 s.
-	PodFailureTimeout time.Duration
-	// DriftMode is the mode of objects to which no other rule of api.DriftRules applies. Drift of
-	// the modes propose and report is held; see SetDriftDecisions. Empty means revert.
-	DriftMode api.DriftMode
-	// DriftKinds are the modes of kinds; nil for none.
-	DriftKinds map[api.GroupKind]api.DriftMode
-	// Additions is what is done about what others add beside what a manifest sets; empty means nothing.
-	Additions api.AdditionsMode
-	// Wrap, if set, wraps the transport of every connection.
-	Wrap    func(http.RoundTripper) http.RoundTripper
-	Metrics *Metrics
-}
-
-func (c Config) withDefaults() Config {
-	c.Concurrency = cmp.Or(c.Concurrency, 8)
-	c.Brake = cmp.Or(c.Brake, Brake{Percent: 30, Objects: 10})
-	c.Probe = cmp.Or(c.Probe, 10*time.Second)
-	c.Observe = cmp.Or(c.Observe, time.Minute)
-	c.Sweep = cmp.Or(c.Sweep, 6*time.Hour)
-	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
-	c.PodFailureTimeout = cmp.Or(c.PodFailureTimeout, 30*time.Second)
-	if c.Metrics == nil {
-		c.Metrics = NewMetrics()
-	}
-	return c
-}
-
-// An Agent reconciles one cluster.
-type Agent struct {
-	// Jobs takes the Jobs that gates run on the cluster. They are handled between passes, under the same conditions as every write.
-	Jobs *gatejob.Queue
-
-	config     Config
-	connection connection.Config
-	// newWorks, newMembership and newDriftDecisions have the last arguments of Set, SetMembership and
-	// SetDriftDecisions that were not received yet.
-	newWorks chan []*work.Work
-	// skipped says that Set has replaced works that were never used. The next pass then reports every placement: a placement may have
-	// been changed and changed back, and the loop waits for a report that is newer than that.
-	skipped           atomic.Bool
-	newMembership     chan protocol.Membership
-	newDriftDecisions chan protocol.DriftDecisions
-	// last are the works that were last received; only Run uses it. Nil means that none were
-	// received yet.
-	last       []*work.Work
-	membership protocol.Membership
-	// check requests that everything is checked again.
-	check chan struct{}
-	// leave is closed to request that the cluster is left, and left once that is done.
-	leave, left chan struct{}
-	// drifted is what is known about drift. Only Run uses it.
-	drifted driftState
-	// superseded are manifests to be replaced. Only Run uses it.
-	superseded superseded
-	// uid is the UID of the cluster that was connected last, version the highest resource version that was known of it, and serials
-	// are the serial numbers of its inventories, also of an earlier process.
-	uid     string
-	version uint64
-	serials inventory.Serials
-	// restored is what shows that the cluster was restored to an earlier state, until a session has
-	// read everything again; empty if nothing does.
-	restored string
-	// unlisted says that there may be objects of ours that no inventory lists any more. searched is when
-	// they were last looked for.
-	unlisted bool
-	searched time.Time
-	// reportedSetBack are the last serial numbers of inventories that were missing or earlier ones when
-	// the last session began, which was reported.
-	reportedSetBack map[api.PlacementKey]uint64
-	// setBackAt is when a session last ended because inventories were missing or earlier ones.
-	setBackAt time.Time
-	// deletions are those that were not reported yet. They outlive a session.
-	deletions deletion.Log
-	// written are the placements of which an object was written, or tried to be written, since their last report.
-	written placementSet
-	// access knows which permissions the cluster does not grant.
-	access *permission.Reviewer
-	// silentFor limits the log lines about a cluster that does not answer. During a session,
-	// only its probes use it.
-	silentFor retry.LogLimiter
-	// holderLog limits the log lines about another fleet that holds the cluster.
-	holderLog retry.LogLimiter
-}
-
-// New returns an agent that does nothing until it runs.
-func New(cfg Config) *Agent {
-	a := &Agent{
-		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
-		newWorks: make(chan []*work.Work, 1), newMembership: make(chan protocol.Membership, 1), newDriftDecisions: make(chan protocol.DriftDecisions, 1),
-		Jobs:    gatejob.NewQueue(),
-		drifted: driftState{memory: drift.Memory{}, additions: drift.Memory{}, flips: map[api.ID]flips{}, removals: map[api.ID]diff.Flips{}}, deletions: deletion.Log{},
-	}
-	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})
-	a.connection = connection.Config{
-		Cluster: a.config.Name, Connect: a.config.Connect, Wrap: a.config.Wrap, Timeout: a.config.Timeout,
-		Metrics: &a.config.Metrics.Metrics, Log: a.config.Log, Refused: a.access.RecordRefusal,
-	}
-	return a
-}
-
-// Set replaces the desired state of the cluster. It never blocks; a newer call replaces one
-// that was not used yet. Only one goroutine may call it. Until the first call nothing is
-// written.
-func (a *Agent) Set(works []*work.Work) {
-	if replace(a.newWorks, works) {
-		a.skipped.Store(true)
-	}
-}
-
-// replace puts a value into a channel with one element, instead of a value that was not received
-// yet, and reports whether there was one. Only one goroutine may send to the channel.
-func replace[T any](ch chan T, value T) (replaced bool) {
-	select {
-	case <-ch:
-		replaced = true
-	default:
-	}
-	ch <- value
-	return replaced
-}
-
-// SetMembership sets the fleet of the agent, the fleets whose inventories it takes over, and the
-// identity of its cluster. If the cluster has an inventory of any other fleet, is not the one with
-// that identity, or belongs to another member, the agent writes nothing. It never blocks; only the
-// goroutine that calls Set may call it. Until it is called, the agent treats every inventory with
-// its fleet name as its own.
-func (a *Agent) SetMembership(m protocol.Membership) {
-	replace(a.newMembership, m)
-}
-
-// SetDriftDecisions replaces the decisions about held drift. It never blocks; a newer call replaces one
-// that has not been used yet. Only one goroutine may call it.
-func (a *Agent) SetDriftDecisions(all protocol.DriftDecisions) {
-	replace(a.newDriftDecisions, all)
-}
-
-// SetRecord sets what an earlier process recorded of the cluster, as loaded from a ledger. It may be
-// called before Run, and does not change its argument.
-func (a *Agent) SetRecord(r protocol.MemberRecord) {
-	a.uid, a.version, a.serials = r.UID, r.Version, inventory.SerialsOf(r.Inventories)
-	for p, list := range r.Drifts {
-		for _, d := range list {
-			if d.Addition && !a.config.Additions.Looks() {
-				continue
-			}
-			a.drifted.put(p, d)
-		}
-	}
-}
-
-// Check makes the agent check everything again, and retry failures at once. It never blocks,
-// and any goroutine may call it.
-func (a *Agent) Check() {
-	select {
-	case a.check <- struct{}{}:
-	default:
-	}
-}
-
-// Leave releases everything on the cluster: our labels are removed from objects, which
-// otherwise stay as they are, and inventories are deleted. The returned channel is closed when
-// that is done. Only the goroutine that calls Set may call it, once, and must not call Set
-// afterwards.
-func (a *Agent) Leave() <-chan struct{} {
-	close(a.leave)
-	return a.left
-}
 
 // budgetGrace is how long a session must have lasted so that a member which exceeds its budget afterwards is
 // tried again as soon as after the first time.
@@ -334,37 +111,206 @@ func (a *Agent) lost(ctx context.Context, err error, wait time.Duration) {
 	a.connection.SleepUntilRenewed(ctx, wait)
 }
 
-// answers logs that the cluster does not answer and why, or that it answers again.
-func (a *Agent) answers(err error) {
+// open connects to the cluster and reads the inventories. It writes nothing.
+func (a *Agent) open(ctx context.Context) (*session, error) {
+	c, err := a.connection.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := a.newSession(c)
+	reading, stopReading := context.WithCancel(ctx)
+	var probing sync.WaitGroup
+	probing.Go(func() {
+		if s.health = s.prober.Probe(ctx, true); s.health.Err != nil {
+			stopReading()
+		}
+	})
+	err = s.inventories.load(reading)
+	probing.Wait()
+	stopReading()
+	s.store.SetNamespaces(s.health.Namespaces)
+	s.store.SetIdentity(s.health.UID)
+	if err = cmp.Or(s.health.Err, err); err != nil {
+		err = s.refusal(ctx, err)
+		c.Close()
+		return nil, err
+	}
+	s.access.Expire()
+	s.reviewMissing(ctx)
+	if s.rememberState(s.health) {
+		if err := s.inventories.load(ctx); err != nil { // they were compared with those of the other cluster
+			c.Close()
+			return nil, err
+		}
+	}
+	s.rememberSetBack(s.store.SetBack())
+	s.reportHoldings()
+	s.introduced = true
+	return s, nil
+}
+
+// run runs the session until ctx is done or the connection has to be closed, and stops
+// everything it started before it returns.
+func (s *session) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer s.stop(cancel)
+	err := s.start(ctx)
+	for err == nil && ctx.Err() == nil {
+		woken := s.wait(ctx)
+		if woken == byEnd {
+			break
+		}
+		err = s.handle(ctx, woken)
+	}
+	return err
+}
+
+func (s *session) start(ctx context.Context) error {
+	s.sweeper.schedule()
+	s.prober.Start(ctx, s.health.UID)
+	s.receiveFleet()
+	s.logHolder(s.store, s.health.UID)
+	if s.observingOnly = s.store.HeldByOther(); s.observingOnly {
+		s.schedule(holderRetry)
+	}
+	defer s.handled(ctx)
+	if s.last == nil {
+		return nil
+	}
+	s.setWorks(s.last)
+	s.sync(ctx)
+	return s.checkHolder(ctx)
+}
+
+// handled is called after each call of handle. It reviews permissions if a request was refused, lets
+// new watches be opened, and drops data that is not needed any more.
+func (s *session) handled(ctx context.Context) {
+	s.review(ctx)
+	s.watch.AllowOpen()
+	s.owned.desired.ForgetSecrets()
+}
+
+func (s *session) stop(cancel context.CancelFunc) {
+	s.prober.Stop()
+	s.sweeper.timer.Stop()
+	s.retry.Stop()
+	s.pods.Stop()
+	cancel()
+	s.pods.Wait()
+	s.prober.Wait()
+	s.watch.Wait()
+	select {
+	case p := <-s.prober.Results:
+		moveOn(s.watch, p.Replaced)
+	default:
+	}
+	s.conn.Close()
+}
+
+// wait waits until there is something to do. The goroutine of a cluster spends nearly all of
+// its time here.
+func (s *session) wait(ctx context.Context) wakeReason {
+	leave, check := s.leave, s.check
+	if s.leaving {
+		leave = nil
+	}
+	if s.last == nil {
+		check = nil // before the first works there is nothing to check
+	}
+	select {
+	case <-ctx.Done():
+		return byEnd
+	case <-leave:
+		return byLeave
+	case s.membership = <-s.newMembership:
+		return byFleet
+	case s.last = <-s.newWorks:
+		return byWorks
+	case s.drifts.decisions = <-s.newDriftDecisions:
+		return byDriftDecision
+	case <-check:
+		return byCheck
+	case <-s.watch.Changes.Wake:
+		return byChanges
+	case <-s.sweeper.timer.C:
+		return bySweep
+	case <-s.retry.C:
+		return byRetry
+	case s.found = <-s.prober.Results:
+		return byProbe
+	case s.job = <-s.Jobs.Requests:
+		return byJob
+	}
+}
+
+// handle does what the session was woken for. An error ends the session.
+func (s *session) handle(ctx context.Context, woken wakeReason) error {
+	defer s.handled(ctx)
+	if err := s.record.overBudget(); err != nil {
+		if woken == byJob {
+			s.job.Refuse("the connection is given up")
+		}
+		return err
+	}
+	s.receiveFleet() // it is sent before the works that belong to it
+	if woken == byJob {
+		runJob(ctx, s)
+		return nil
+	}
+	if s.store.HeldByOther() || s.observingOnly {
+		return s.observeOnly(ctx, woken)
+	}
+	if err := s.act(ctx, woken); err != nil {
+		return err
+	}
+	return s.checkHolder(ctx)
+}
+
+// runJob runs the Job of a gate where the fleet may write.
+func runJob(ctx context.Context, s *session) {
 	switch {
-	case err == nil && a.silentFor != (retry.LogLimiter{}):
-		a.silentFor = retry.LogLimiter{}
-		a.config.Log.Info("cluster answers again", "cluster", a.config.Name)
-	case err != nil && a.silentFor.Due(connection.WithoutPort(err)):
-		a.config.Log.Warn("cluster lost; trying again", "cluster", a.config.Name, "err", connection.Cut(err.Error()))
+	case s.leaving || s.last == nil || s.observingOnly || s.store.HeldByOther():
+		s.job.Refuse("gitfleet does not write to the cluster at present")
+	case s.conn.CutOff():
+		s.job.Refuse("the API server does not answer")
+	default:
+		s.Jobs.Handle(ctx, s.conn, s.job)
 	}
 }
 
-// seen returns the observation of a probe, with the permissions that are missing.
-func (a *Agent) seen(p probe.Result) protocol.ClusterSeen {
-	seen := p.Seen(a.config.Name)
-	switch forbidden := a.access.Forbidden(); {
-	case p.Err == nil:
-		seen.Forbidden = forbidden
-	case apierrors.IsForbidden(p.Err) && len(forbidden) > 0:
-		seen.Forbidden, seen.Error = forbidden, connection.Cut((&ForbiddenError{p.Err, forbidden}).Error())
+// act is handle on a cluster that no other fleet holds.
+func (s *session) act(ctx context.Context, woken wakeReason) error {
+	switch woken {
+	case byLeave:
+		s.leaving = true
+		s.retry.Reset(0)
+	case byWorks:
+		before := s.Works()
+		s.setWorks(s.last)
+		s.syncWorks(ctx, before)
+	case byDriftDecision:
+		s.resolve(ctx)
+	case byCheck:
+		s.recheck(ctx)
+	case byChanges:
+		lost, err := s.processChanges(ctx)
+		if lost {
+			s.observingOnly = true
+			return s.observeOnly(ctx, byCheck)
+		}
+		return err
+	case bySweep:
+		s.sweepOn(ctx)
+	case byRetry:
+		if s.leaving {
+			s.leaveCluster(ctx)
+		} else {
+			s.retryDue(ctx)
+		}
+	case byProbe:
+		p := *s.found
+		s.found = nil
+		return s.probed(ctx, p)
 	}
-	return seen
+	return nil
 }
-
-// publishProbe reports the result of a probe, and logs what has changed.
-func (a *Agent) publishProbe(p probe.Result) {
-	a.access.RecordRefusal(p.Err)
-	a.config.Report(a.seen(p))
-	a.answers(p.Err)
-}
-
-// errReconnect ends a session whose credentials or identity are no longer valid.
-var errReconnect = errors.New("connection given up")
-
-func reconnect(why error) error { return fmt.Errorf("%w: %w", errReconnect, why) }

@@ -137,7 +137,7 @@ func TestEarlierVersionInANewerListShowsRestore(t *testing.T) {
 			s.watch.Changes.Put(k, cm("x"), &observed.Object{Version: test.listed})
 			s.watch.Changes.List(k, observed.List{Found: map[api.ID]bool{cm("x"): true}, Version: test.list})
 			s.observer.recordChanges()
-			err := s.processChanges(t.Context())
+			_, err := s.processChanges(t.Context())
 			if got := errors.Is(err, errReconnect); got != test.restored || (s.restored != "") != test.restored {
 				t.Errorf("the session ends: %v", err)
 			}

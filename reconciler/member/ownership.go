@@ -302,3 +302,79 @@ func (o *ownership) leavingScalers() map[api.ID]bool {
 	}
 	return o.leaving
 }
+
+// superseded has the manifests that were applied last, of the objects that are to have another one and
+// do not have it yet. Ownership does not show what others have changed since: gitfleet no longer owns
+// such a field, and would leave it there if the new manifest has no such field. An agent keeps it when its
+// connection is replaced; after a restart it is empty.
+type superseded struct {
+	manifests map[api.ID]*work.Manifest
+	// last are the objects that were wanted by the last works.
+	last desired.Objects
+}
+
+// of returns the manifest that was applied last according to the inventory; nil if it is the one that is
+// wanted, or not known.
+func (s *superseded) of(it *inventory.Item, id api.ID) *work.Manifest {
+	if m := s.manifests[id]; m != nil && it != nil && m.Hash == it.Hash {
+		return m
+	}
+	return nil
+}
+
+// update is called after new works have become those of the owner.
+func (s *superseded) update(o *ownership) {
+	manifests := map[api.ID]*work.Manifest{}
+	for id, w := range o.Wanted().All() {
+		old, _ := s.last.Of(id)
+		if old.Manifest == w.Manifest && s.manifests[id] == nil {
+			continue
+		}
+		it := o.item(w.Placement, id)
+		if it == nil || it.Hash == w.Manifest.Hash {
+			continue
+		}
+		if m := s.of(it, id); m != nil {
+			manifests[id] = m
+		} else if old.Manifest != nil && old.Manifest.Hash == it.Hash {
+			manifests[id] = old.Manifest
+		}
+	}
+	s.manifests, s.last = manifests, o.Wanted()
+}
+
+// objectsOf returns the objects that some placements want, wait for or list, or have done so before.
+func (o *ownership) objectsOf(placements map[api.PlacementKey]bool, before desired.Works) map[api.ID]bool {
+	ids := map[api.ID]bool{}
+	for p := range placements {
+		for _, w := range []*work.Work{before.Of(p), o.Works().Of(p)} {
+			for _, list := range [][]*work.Manifest{w.Manifests, w.Awaited} {
+				for _, m := range list {
+					ids[m.ID] = true
+				}
+			}
+		}
+		if inv := o.inv.Of(p); inv != nil {
+			for id := range inv.Items.IDs() {
+				ids[id] = true
+			}
+		}
+	}
+	return ids
+}
+
+// anyStale reports whether an inventory lists an object that its placement no longer wants.
+func (o *ownership) anyStale() bool {
+	for _, inv := range o.inv {
+		p := inv.Placement()
+		for id := range inv.Items.IDs() {
+			if w, isWanted := o.Wanted().Of(id); isWanted && w.Placement == p {
+				continue
+			}
+			if len(o.stales(id)) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

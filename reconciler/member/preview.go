@@ -3,81 +3,26 @@ package member
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 
+	"github.com/fluxcd/pkg/ssa"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
-	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
-	"github.com/gitfleet/gitfleet/reconciler/member/drift"
-	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
-	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
-	removing "github.com/gitfleet/gitfleet/reconciler/member/removal"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
-
-// A Preview reads the state of a cluster, and determines what an agent would do there. Nothing
-// can be written through its connection.
-type Preview struct{ s *session }
-
-// An Effect says what would happen to an object.
-type Effect string
-
-// The effects.
-const (
-	// Adds: it does not exist, and would be created.
-	Adds Effect = "add"
-	// Changes: fields of it would be set or removed, or it would be taken over.
-	Changes Effect = "change"
-	// Recreates: it would be deleted and created again, since an immutable field changes.
-	Recreates Effect = "recreate"
-	// Deletes: it would be removed, or released and left on the cluster.
-	Deletes  Effect = "delete"
-	Releases Effect = "release"
-	// Differs: it differs and would not be changed, because the strategy only reports
-	// differences or gitfleet may not write it; Message has the reason.
-	Differs Effect = "differ"
-	// Fails: the API server would refuse it; Message has the reason.
-	Fails Effect = "fail"
-	// Unknown: the effect cannot be determined; Message has the reason. Only Try returns it.
-	Unknown Effect = "unknown"
-	// Alters: an apply would not change it, but the API server or an admission webhook stores
-	// other values than those that are applied.
-	Alters Effect = "alter"
-)
-
-// A Change is the effect of a sync on one object.
-type Change struct {
-	ID        api.ID
-	Placement api.PlacementKey
-	// Manifest is the desired object; nil for one that would be removed.
-	Manifest *work.Manifest
-	Effect   Effect
-	// TakesOver says that gitfleet does not own the object yet.
-	TakesOver bool
-	// Refused says that gitfleet would not take the object over; Message has the reason.
-	Refused bool
-	// Message has additional information, without secrets.
-	Message string
-	// Diffs are the differences between the object that would result and the present one.
-	// Values of Secrets are masked.
-	Diffs []api.Difference
-	// serverError says that the reason is a server error (5xx), such as a webhook that is down.
-	serverError bool
-}
 
 // Peek connects to a cluster in order to inspect it, and returns its state and inventories. It
 // uses the fields Name, Fleet, Connect, Encoder and Log of the configuration. The caller must
@@ -94,18 +39,6 @@ func Peek(ctx context.Context, cfg Config) (*Preview, protocol.ClusterSeen, erro
 		return nil, seen, err
 	}
 	return &Preview{s}, seen, nil
-}
-
-// readOnly returns a configuration with which nothing can be written.
-func (c Config) readOnly() Config {
-	wrap := c.Wrap
-	c.Wrap = func(rt http.RoundTripper) http.RoundTripper {
-		if wrap != nil {
-			rt = wrap(rt)
-		}
-		return connection.ReadOnly(rt)
-	}
-	return c
 }
 
 // Read reads objects of a cluster, through a connection that cannot write. It returns nil for one that
@@ -207,10 +140,6 @@ func (p *Preview) learn(ctx context.Context, works []*work.Work) error {
 	return p.s.kinds.Resolve(asking, gvks)
 }
 
-func (p *Preview) task(key api.PlacementKey, m *work.Manifest) apply.Task {
-	return p.s.applier.withInputs(p.s.applier.newTask(desired.Object{Placement: key, Manifest: m}))
-}
-
 // each calls look for all objects, several at a time, and returns the results in the order of
 // the objects.
 func (p *Preview) each(ctx context.Context, tasks []apply.Task, look func(context.Context, apply.Task) (*Change, error)) ([]Change, error) {
@@ -226,187 +155,6 @@ func (p *Preview) each(ctx context.Context, tasks []apply.Task, look func(contex
 		}
 	}
 	return out, nil
-}
-
-func (p *Preview) executor() *apply.Executor { return p.s.applier.executor() }
-
-func newChange(t apply.Task) *Change {
-	return &Change{ID: t.Manifest.ID, Placement: t.Placement, Manifest: t.Manifest}
-}
-
-// fails makes a change one that the API server refuses.
-func (c *Change) fails(t apply.Task, live *unstructured.Unstructured, err error) *Change {
-	c.Effect, c.Message, c.serverError = Fails, t.Mask(live, err).Error(), apply.IsServerError(err)
-	return c
-}
-
-// changeOf returns the change of one object; nil if there is none.
-func (p *Preview) changeOf(ctx context.Context, t apply.Task) (*Change, error) {
-	c, gvk := newChange(t), t.GVK()
-	if t.Res == (connection.Resource{}) {
-		if c.Effect = Adds; definitionOf(gvk, p.s.Wanted()) == nil {
-			c.Effect, c.Message = Fails, p.s.kinds.Why(gvk).Error()
-		}
-		return c, nil
-	}
-	live, known, decided, err := p.read(ctx, t)
-	if decided || err != nil {
-		return known, err
-	}
-	if live == nil {
-		if c.Effect = Adds; p.s.Works().OnlyCompares(t.Placement) {
-			c.Effect, c.Message = Differs, "it is only reported"
-		}
-		return c, nil
-	}
-	return p.compare(ctx, t, c, live)
-}
-
-// read reads the object of a task whose kind is served, as an agent would that knows nothing of it. decided says that its change is
-// known already: the object would not be applied, whatever is there, or nothing would be done about it.
-func (p *Preview) read(ctx context.Context, t apply.Task) (live *unstructured.Unstructured, known *Change, decided bool, err error) {
-	f := decide.Facts{Exists: true}
-	if f.Hook, _ = p.s.owned.mayApply(t.Object); f.Hook == hooks.Waits {
-		f.Hook = hooks.Ready // it is applied in its turn
-	}
-	if t.Res.Namespaced && t.Manifest.ID.Namespace == "" {
-		f.NoNamespace = t.Manifest.ID.Kind
-	}
-	if c := t.Manifest.Encrypted; c != nil {
-		f.Encrypted = c.Message()
-	}
-	switch step, refusal := decide.Apply(f); step {
-	case decide.Refuse:
-		known = newChange(t)
-		known.Effect, known.Message = Fails, refusal.Error()
-		return nil, known, true, nil
-	case decide.Finish:
-		return nil, nil, true, nil
-	}
-	if live, err = p.s.conn.Read(ctx, t.Res, t.Manifest.ID); err != nil {
-		return nil, nil, false, err
-	}
-	f.Exists, f.HasRun = live != nil, live == nil && p.s.progress.hasRun(t.Manifest, t.Item)
-	step, _ := decide.Apply(f)
-	return live, nil, step == decide.Finish, nil
-}
-
-// compare uses the same decision table as an agent.
-func (p *Preview) compare(ctx context.Context, t apply.Task, c *Change, live *unstructured.Unstructured) (*Change, error) {
-	t = t.Beside(live)
-	rivals := autoscaler.Rivals(ctx, p.s.conn, t.Manifest.Object.Content, live, t.Scaler)
-	facts := p.executor().Facts(t, live)
-	var found apply.Comparison
-	for {
-		switch do, why := diff.Decide(facts); do {
-		case diff.NeedRead:
-			var err error
-			if found, err = p.executor().Compare(ctx, t, live, rivals); err != nil {
-				return nil, err
-			}
-			facts.Compared, facts.Diffs = true, len(found.Diffs)
-		case diff.Nothing:
-			if found, err := p.values(ctx, t, c, live, rivals); err != nil || found != nil {
-				return found, err
-			}
-			return p.left(t, c, live), nil
-		case diff.Report, diff.Refuse:
-			if do == diff.Report && len(found.Diffs) == 0 {
-				return nil, nil
-			}
-			c.Effect, c.Diffs, c.Message = Differs, found.Diffs, "it is only reported"
-			if do == diff.Refuse {
-				c.Refused = diff.OwnerOf(live, p.s.cfg.Fleet, t.Placement, p.s.Works().MarkerStale) != diff.Ours
-				c.Message = diff.Refused(why, diff.Owners(live, p.s.cfg.Fleet, t.Placement), found.Degraded).Message()
-			}
-			return c, nil
-		default:
-			return p.applied(ctx, t, c, live, rivals)
-		}
-	}
-}
-
-// values returns the change of an object whose metadata shows no change or drift, since its
-// values may still differ.
-func (p *Preview) values(ctx context.Context, t apply.Task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
-	if diff.CompareAfter(p.s.Works().Of(t.Placement).Strategy) || len(rivals) > 0 {
-		return nil, nil
-	}
-	switch found := p.executor().CompareValues(ctx, t, live); {
-	case found.Answer == drift.Unknown:
-		return nil, fmt.Errorf("its values cannot be compared, as the API server does not answer to a dry run or it is just being changed; try again")
-	case found.Answer == drift.Drifted && p.s.Works().Protects(t.Placement):
-		c.Effect, c.Message = Differs, diff.Refused(diff.Drifts, "", false).Message()
-	case found.Answer == drift.Drifted:
-		return p.applied(ctx, t, c, live, rivals)
-	case len(found.Altered) > 0:
-		c.Effect, c.Message, c.Diffs = Alters, alteredMessage, diff.Differences(nil, api.FieldManager, found.Altered)
-	default:
-		return nil, nil
-	}
-	return c, nil
-}
-
-// left returns the change of an object that still has fields that Git has removed; nil if it has none.
-func (p *Preview) left(t apply.Task, c *Change, live *unstructured.Unstructured) *Change {
-	var o apply.Outcome
-	if o.Task = t; t.Item == nil || t.Item.Left == "" {
-		return nil
-	}
-	if p.executor().RecordLeft(&o, t.Item.Left, live); *o.Left == "" {
-		return nil
-	}
-	c.Effect, c.Message, c.Diffs = Differs, o.Cond.Message(), o.Diffs
-	return c
-}
-
-// applied returns the change that applying an object would make; nil if there is none.
-func (p *Preview) applied(ctx context.Context, t apply.Task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
-	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.Placement, p.s.Works().MarkerStale) != diff.Ours
-	opt := diff.Options{Ignore: autoscaler.Paths(rivals)}
-	read := apply.Snapshot{Live: live, Rivals: rivals}
-	removal := p.executor().Removal(t, read)
-	desired, err := p.executor().Merged(ctx, t, read)
-	if removing.Refused(err) && !immutable.ByAdmission(err) {
-		if more := p.executor().Contradicting(ctx, t, read, err); !more.Empty() {
-			desired, err, removal = t.Manifest.Object.Content, nil, removal.Union(more)
-			opt.Structural = true
-		}
-	}
-	isImmutable, unread := p.executor().IsImmutable(ctx, t, err)
-	recreates := isImmutable && apply.AsksForRecreation(t.Manifest) && p.s.applier.notRecreated(t, live) == ""
-	if recreates {
-		if refusal := p.s.applier.tryRecreation(ctx, t, live); refusal != nil && connection.Answered(refusal) {
-			return c.fails(t, live, refusal), nil
-		} else if refusal != nil {
-			recreates, err = false, refusal
-		}
-	}
-	switch {
-	case recreates:
-		opt.Structural = true
-		c.Effect, c.Diffs = Recreates, t.Attribute(live, diff.Compare(t.Manifest.Object.Content, live, opt))
-		return c, nil
-	case apply.RefusesDryRun(err) && !apply.KnowsNoDryRun(err):
-		c.fails(t, live, err)
-		if !c.TakesOver {
-			c.Message = apply.ExplainRecreation(c.Message, t.Manifest, err, isImmutable, unread)
-		}
-		return c, nil
-	case apply.RefusesDryRun(err):
-		desired, opt.Structural = t.Manifest.Object.Content, true
-		c.Message = apply.WithoutDryRun(t.Mask(live, err))
-	case err != nil:
-		return nil, t.Mask(live, err)
-	}
-	c.Diffs = t.Attribute(live, diff.Compare(removal.Without(desired), live, opt))
-	if opt.Structural && !removal.Empty() { // fields that the manifest does not have are no difference then
-		c.Diffs = append(c.Diffs, t.Attribute(live, diff.Compare(removal.Without(live), live, diff.Options{}))...)
-	}
-	if len(c.Diffs) == 0 && !c.TakesOver && c.Message == "" {
-		return nil, nil
-	}
-	return c, nil
 }
 
 // removals lists the objects that are no longer desired, in the order in which they would be
@@ -474,4 +222,153 @@ func (p *Preview) MissingPermissions(ctx context.Context, works []*work.Work, na
 	needs, _ := p.s.needs()
 	missing, err := permission.Lacking(ctx, p.s.conn, p.s.cfg.Concurrency, needs)
 	return rbac.Describe(missing), err
+}
+
+// A Target is one object of a placement.
+type Target struct {
+	Placement api.PlacementKey
+	ID        api.ID
+}
+
+// Try returns what would happen to some objects if the cluster had these works. Objects that
+// would not change, or are suspended, are left out. In contrast to Changes, the API server also
+// checks objects that do not exist yet, and an object whose effect cannot be determined has the
+// effect Unknown. An object is tried only if a dry run is known to store nothing. An error
+// means that the cluster does not answer.
+func (p *Preview) Try(ctx context.Context, works []*work.Work, targets []Target) ([]Change, error) {
+	tasks, err := p.tasks(ctx, works, append([]Target{}, targets...))
+	if err != nil {
+		return nil, err
+	}
+	return p.each(ctx, tasks, func(ctx context.Context, t apply.Task) (*Change, error) {
+		if why := p.s.applier.untried[t.GVK()]; why != "" {
+			c := newChange(t)
+			c.Effect, c.Message = Unknown, why
+			return c, nil
+		}
+		return p.try(ctx, t)
+	})
+}
+
+// unsafe returns the kinds whose objects must not be tried, with the reason: an aggregated API
+// server may ignore dryRun and store the object. Built-in kinds, and those that a
+// CustomResourceDefinition of the cluster defines, are safe. The group extensions is no longer built in.
+func (p *Preview) unsafe(ctx context.Context, tasks []apply.Task) (map[schema.GroupVersionKind]string, error) {
+	unsafe := map[schema.GroupVersionKind]string{}
+	for _, t := range tasks {
+		gvk := t.GVK()
+		if _, known := unsafe[gvk]; known || t.Res == (connection.Resource{}) || api.BuiltInGroup(gvk.Group) && gvk.Group != "extensions" {
+			continue
+		}
+		crd, err := p.s.conn.Read(ctx, discovery.CustomResourceDefinitions, api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: t.Res.GroupResource().String()})
+		switch {
+		case connection.IsUnreachable(err):
+			return nil, err
+		case err != nil:
+			unsafe[gvk] = "whether its API may ignore dry runs cannot be told: " + err.Error()
+		case crd == nil || !discovery.Defines(crd, gvk):
+			unsafe[gvk] = "it is served by an API that may ignore dry runs"
+		default:
+			unsafe[gvk] = ""
+		}
+	}
+	return unsafe, nil
+}
+
+// ServerChanges lists what would change like Changes, but the API server decides by a dry run
+// of each object whether it differs, instead of gitfleet's records and comparisons. It lists
+// every difference, also of objects that gitfleet would not take over, or whose drift it would
+// not revert.
+func (p *Preview) ServerChanges(ctx context.Context, works []*work.Work) ([]Change, error) {
+	tasks, err := p.tasks(ctx, works, nil)
+	if err != nil {
+		return nil, err
+	}
+	manager, err := p.resourceManager(tasks)
+	if err != nil {
+		return nil, err
+	}
+	return p.changes(ctx, tasks, func(ctx context.Context, t apply.Task) (*Change, error) { return p.askServer(ctx, manager, t) })
+}
+
+// resourceManager returns a manager that uses the connection of the preview, which cannot
+// write. It knows the kinds of some tasks.
+func (p *Preview) resourceManager(tasks []apply.Task) (*ssa.ResourceManager, error) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, t := range tasks {
+		scope := meta.RESTScopeRoot
+		if t.Res.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		plural := t.Res.GroupVersionResource
+		mapper.AddSpecific(t.GVK(), plural, plural, scope)
+	}
+	c, err := p.s.conn.Unstructured(mapper)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return ssa.NewResourceManager(c, nil, ssa.Owner{Field: api.FieldManager, Group: "gitfleet.dev"}), nil
+}
+
+// askServer returns the change of one object according to the API server; nil if there is none.
+// An object of which no dry run may be requested is compared as in Changes.
+func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t apply.Task) (*Change, error) {
+	if t.Res == (connection.Resource{}) || p.s.applier.untried[t.GVK()] != "" {
+		return p.changeOf(ctx, t)
+	}
+	live, known, decided, err := p.read(ctx, t) // Diff treats an object that cannot be read as a new one
+	if decided || err != nil {
+		return known, err
+	}
+	t = t.Beside(live)
+	rivals := autoscaler.Rivals(ctx, p.s.conn, t.Manifest.Object.Content, live, t.Scaler)
+	desired, err := p.asApplied(t, apply.Snapshot{Live: live, Rivals: rivals})
+	if err != nil {
+		return nil, err
+	}
+	c := newChange(t)
+	c.Effect = Adds
+	asking, cancel := context.WithTimeout(ctx, p.s.cfg.Timeout)
+	verdict, _, _, err := manager.Diff(asking, desired, ssa.DefaultDiffOptions())
+	cancel()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case live == nil && err != nil:
+		return p.try(ctx, t) // which finds out why the object is refused
+	case live == nil:
+		return c, nil
+	case err == nil && verdict.Action != ssa.ConfiguredAction:
+		return nil, nil
+	}
+	found, err := p.applied(ctx, t, c, live, rivals)
+	if err == nil && found == nil {
+		c.Message = "the API server would change metadata that gitfleet does not compare"
+		return c, nil
+	}
+	return found, err
+}
+
+// asApplied returns the object that is sent to apply a manifest. It has the live object's
+// annotations about its origin, since another file or commit is not a difference.
+func (p *Preview) asApplied(t apply.Task, read apply.Snapshot) (*unstructured.Unstructured, error) {
+	raw, err := p.executor().DryRunBody(t, read)
+	if err != nil {
+		return nil, err
+	}
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(raw); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", t.Manifest.ID, err)
+	}
+	if read.Live == nil {
+		return o, nil
+	}
+	notes := o.GetAnnotations()
+	for _, name := range []string{api.SourceAnnotation, api.CommitAnnotation, api.PathAnnotation} {
+		if value, has := read.Live.GetAnnotations()[name]; has {
+			notes[name] = value
+		}
+	}
+	o.SetAnnotations(notes)
+	return o, nil
 }

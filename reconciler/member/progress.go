@@ -326,3 +326,18 @@ func (c *pendingDefinition) Unwrap() error { return c.error }
 // reportInterval is the time between two comparisons of a placement with the strategy ReportDiff. Polling is needed because only
 // objects with gitfleet's label are watched.
 const reportInterval = 5 * time.Minute
+
+// A waitingDeletions has the object that has to be gone first, by the one that waits for it.
+type waitingDeletions map[waitingDeletion]deletion.Object
+
+// A waitingDeletion is an object of a placement that is not deleted yet.
+type waitingDeletion struct {
+	id        api.ID
+	placement api.PlacementKey
+}
+
+// The shortest and longest time between two reads of an object that was deleted and still exists.
+const (
+	firstLook = 5 * time.Second
+	lastLook  = 2 * time.Minute
+)

@@ -3,12 +3,9 @@ package member
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"net/http"
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -39,34 +36,6 @@ type pruner struct {
 	waves *deletion.Waves
 	// containers are the stale Namespaces and definitions, by placement, as they were when the present call of prune first asked for them.
 	containers map[api.PlacementKey][]api.ID
-}
-
-// A waitingDeletions has the object that has to be gone first, by the one that waits for it.
-type waitingDeletions map[waitingDeletion]deletion.Object
-
-// A waitingDeletion is an object of a placement that is not deleted yet.
-type waitingDeletion struct {
-	id        api.ID
-	placement api.PlacementKey
-}
-
-// A removal is the outcome of an attempt to remove a stale object.
-type removal struct {
-	stale
-	// gone says that the object is no longer ours, so that its inventory need not list it any more.
-	gone bool
-	// requested is what was requested of the cluster, history.Deleted or history.Released; empty if nothing was.
-	requested history.Event
-	// err is why the removal failed, and shown is the same without values of Secrets.
-	err, shown error
-	// kept is why the object is not deleted now, although nothing has failed; see decide.Delete.
-	kept error
-	// deleting is the object as it is after it was deleted, if a watch reports its end; nil otherwise.
-	deleting *observed.Object
-	// lingers says that it was deleted and still exists, and stays is why, according to its conditions; nil if
-	// those were not read.
-	lingers bool
-	stays   *string
 }
 
 // prune removes stale objects, and those that waited for others to be gone, in the reverse of the
@@ -275,12 +244,6 @@ func (p *pruner) mayExist(it *inventory.Item) bool {
 	return p.live.Of(it.ID()) != nil || !p.watch.Of(it.GroupVersionKind()).Complete()
 }
 
-// The shortest and longest time between two reads of an object that was deleted and still exists.
-const (
-	firstLook = 5 * time.Second
-	lastLook  = 2 * time.Minute
-)
-
 // lingering returns the outcome of the removal of an object that was deleted and still exists. From the second time on it reads why,
 // if the conditions of such objects say that.
 func (p *pruner) lingering(ctx context.Context, res connection.Resource, o removal) removal {
@@ -359,21 +322,6 @@ func (p *pruner) release(ctx context.Context, res connection.Resource, st stale)
 		return false, err
 	}
 	return p.conn.Replace(ctx, res, id, body, "gitfleet-release")
-}
-
-// passingFailures is the number of consecutive failures of a deletion before the report shows a
-// reason that often passes by itself, such as a conflict. A server that does not answer is
-// shown in the status of its cluster instead.
-const passingFailures = 3
-
-// lasts reports whether a removal failed for a reason that will not pass by itself.
-func lasts(err error) bool {
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
-		return false
-	}
-	code := answer.Status().Code
-	return code >= 400 && code < 500 && code != http.StatusConflict && code != http.StatusTooManyRequests
 }
 
 // scrubRemoval removes values of Secrets from an error: an admission webhook sees the object

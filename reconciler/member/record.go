@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"net/http"
 	"strings"
 	"time"
 
@@ -429,42 +430,51 @@ func (r *recorder) notRecreated(t apply.Task, why, reason string) {
 	refused.notRecreated = reason
 }
 
-// superseded has the manifests that were applied last, of the objects that are to have another one and
-// do not have it yet. Ownership does not show what others have changed since: gitfleet no longer owns
-// such a field, and would leave it there if the new manifest has no such field. An agent keeps it when its
-// connection is replaced; after a restart it is empty.
-type superseded struct {
-	manifests map[api.ID]*work.Manifest
-	// last are the objects that were wanted by the last works.
-	last desired.Objects
+// A recreation is the outcome of an attempt to delete an object so that it is created anew.
+type recreation struct {
+	apply.Task
+	// held is why the deletion is held; empty if it is not.
+	held string
+	// err is why the object was not deleted, and refused reports whether the API server refused that.
+	err     error
+	refused bool
+	// result says whether the object is gone, and deleted whether it was deleted just now.
+	result  connection.DeleteResult
+	deleted bool
+	// finalizers are the finalizers of an object that still exists.
+	finalizers []string
 }
 
-// of returns the manifest that was applied last according to the inventory; nil if it is the one that is
-// wanted, or not known.
-func (s *superseded) of(it *inventory.Item, id api.ID) *work.Manifest {
-	if m := s.manifests[id]; m != nil && it != nil && m.Hash == it.Hash {
-		return m
-	}
-	return nil
+// A removal is the outcome of an attempt to remove a stale object.
+type removal struct {
+	stale
+	// gone says that the object is no longer ours, so that its inventory need not list it any more.
+	gone bool
+	// requested is what was requested of the cluster, history.Deleted or history.Released; empty if nothing was.
+	requested history.Event
+	// err is why the removal failed, and shown is the same without values of Secrets.
+	err, shown error
+	// kept is why the object is not deleted now, although nothing has failed; see decide.Delete.
+	kept error
+	// deleting is the object as it is after it was deleted, if a watch reports its end; nil otherwise.
+	deleting *observed.Object
+	// lingers says that it was deleted and still exists, and stays is why, according to its conditions; nil if
+	// those were not read.
+	lingers bool
+	stays   *string
 }
 
-// update is called after new works have become those of the owner.
-func (s *superseded) update(o *ownership) {
-	manifests := map[api.ID]*work.Manifest{}
-	for id, w := range o.Wanted().All() {
-		old, _ := s.last.Of(id)
-		if old.Manifest == w.Manifest && s.manifests[id] == nil {
-			continue
-		}
-		it := o.item(w.Placement, id)
-		if it == nil || it.Hash == w.Manifest.Hash {
-			continue
-		}
-		if m := s.of(it, id); m != nil {
-			manifests[id] = m
-		} else if old.Manifest != nil && old.Manifest.Hash == it.Hash {
-			manifests[id] = old.Manifest
-		}
+// passingFailures is the number of consecutive failures of a deletion before the report shows a
+// reason that often passes by itself, such as a conflict. A server that does not answer is
+// shown in the status of its cluster instead.
+const passingFailures = 3
+
+// lasts reports whether a removal failed for a reason that will not pass by itself.
+func lasts(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
 	}
-	s.manifests, s.last = manifests, o.Wanted()
+	code := answer.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusConflict && code != http.StatusTooManyRequests
 }

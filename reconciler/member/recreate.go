@@ -45,21 +45,6 @@ func (a *applier) recreate(ctx context.Context, tasks []apply.Task, touched map[
 	a.apply(ctx, gone, touched)
 }
 
-// A recreation is the outcome of an attempt to delete an object so that it is created anew.
-type recreation struct {
-	apply.Task
-	// held is why the deletion is held; empty if it is not.
-	held string
-	// err is why the object was not deleted, and refused reports whether the API server refused that.
-	err     error
-	refused bool
-	// result says whether the object is gone, and deleted whether it was deleted just now.
-	result  connection.DeleteResult
-	deleted bool
-	// finalizers are the finalizers of an object that still exists.
-	finalizers []string
-}
-
 // deleteForRecreation deletes the object of a task.
 func (a *applier) deleteForRecreation(ctx context.Context, t apply.Task) recreation {
 	o := recreation{Task: t, result: connection.AlreadyGone}

@@ -22,85 +22,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
-	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
-
-// reportCluster reports the cluster as the last probe and the inventories show it. holds are the
-// inventories, if they were just read.
-func (s *session) reportCluster(holds ...protocol.InventorySeen) {
-	seen := s.seen(s.health)
-	seen.Restored = s.takeRestore()
-	seen.At, seen.Owners, seen.Claimant, seen.Holds = time.Now(), s.store.Owners(), s.store.Claimant(), holds
-	s.cfg.Report(seen)
-}
-
-// reportHoldings reports the cluster, and the placements and revisions in its inventories. It is
-// called after the inventories were read.
-func (s *session) reportHoldings() {
-	var holds []protocol.InventorySeen
-	for _, inv := range s.owned.inv {
-		holds = append(holds, protocol.InventorySeen{Placement: inv.Placement(), Revision: inv.Revision(), Abandon: inv.Abandon})
-	}
-	s.reportCluster(holds...)
-}
-
-// rememberSetBack records that inventories were deleted, or are earlier ones than were written last. That
-// is reported once, although an inventory of a suspended placement stays as it is.
-func (a *Agent) rememberSetBack(back []api.PlacementKey) {
-	before := a.reportedSetBack
-	if a.reportedSetBack = nil; len(back) == 0 {
-		return
-	}
-	a.reportedSetBack = map[api.PlacementKey]uint64{}
-	for _, p := range back {
-		a.reportedSetBack[p] = a.serials.Of(p)
-	}
-	a.unlisted, a.searched = true, time.Time{}
-	back = slices.DeleteFunc(slices.Clone(back), func(p api.PlacementKey) bool { return before[p] == a.serials.Of(p) })
-	if len(back) == 0 {
-		return
-	}
-	a.restored = cmp.Or(a.restored, fmt.Sprintf("the inventories in the namespace %s were deleted or restored to an earlier state (%s)", api.Namespace, few(back)))
-}
-
-// few joins the first placements of a list.
-func few(all []api.PlacementKey) string {
-	const most = 3
-	var names []string
-	for _, p := range all[:min(most, len(all))] {
-		names = append(names, p.String())
-	}
-	if n := len(all) - most; n > 0 {
-		names = append(names, fmt.Sprintf("%d more", n))
-	}
-	return strings.Join(names, ", ")
-}
-
-// rememberState records the identity and the version of the cluster that a probe has found, and
-// whether that shows a restore to an earlier state. Nothing that was known of the cluster is valid
-// after a restore: the session ends, and a new one reads everything again. It reports whether the
-// cluster is another one than before.
-func (a *Agent) rememberState(p probe.Result) (another bool) {
-	if another = p.UID != "" && a.uid != "" && p.UID != a.uid; another {
-		a.version, a.serials, a.restored, a.unlisted = 0, nil, "", false
-	}
-	a.uid, a.version = cmp.Or(p.UID, a.uid), cmp.Or(p.Version, a.version)
-	a.restored = cmp.Or(a.restored, p.Restored)
-	return another
-}
-
-// takeRestore returns the restore that a new session was opened after, once; zero if there was none.
-func (a *Agent) takeRestore() protocol.Restore {
-	why := a.restored
-	if a.restored = ""; why == "" {
-		return protocol.Restore{}
-	}
-	clear(a.drifted.flips)
-	clear(a.drifted.removals)
-	a.config.Log.Warn("cluster was restored to an earlier state; everything is read again, and what differs is repaired", "cluster", a.config.Name, "why", why)
-	return protocol.Restore{At: time.Now(), Why: why}
-}
 
 // A reporter reports the state of placements.
 type reporter struct {

@@ -1,10 +1,9 @@
 package member
 
 import (
-	"cmp"
-	"context"
+	"errors"
+	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -22,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A session is one connection to the cluster and everything that is known through it. Only the goroutine
@@ -67,44 +67,6 @@ type session struct {
 	introduced bool
 	// leaving says that everything on this cluster is being released.
 	leaving bool
-}
-
-// open connects to the cluster and reads the inventories. It writes nothing.
-func (a *Agent) open(ctx context.Context) (*session, error) {
-	c, err := a.connection.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s := a.newSession(c)
-	reading, stopReading := context.WithCancel(ctx)
-	var probing sync.WaitGroup
-	probing.Go(func() {
-		if s.health = s.prober.Probe(ctx, true); s.health.Err != nil {
-			stopReading()
-		}
-	})
-	err = s.inventories.load(reading)
-	probing.Wait()
-	stopReading()
-	s.store.SetNamespaces(s.health.Namespaces)
-	s.store.SetIdentity(s.health.UID)
-	if err = cmp.Or(s.health.Err, err); err != nil {
-		err = s.refusal(ctx, err)
-		c.Close()
-		return nil, err
-	}
-	s.access.Expire()
-	s.reviewMissing(ctx)
-	if s.rememberState(s.health) {
-		if err := s.inventories.load(ctx); err != nil { // they were compared with those of the other cluster
-			c.Close()
-			return nil, err
-		}
-	}
-	s.rememberSetBack(s.store.SetBack())
-	s.reportHoldings()
-	s.introduced = true
-	return s, nil
 }
 
 // newSession returns a session that has not sent a request yet.
@@ -156,64 +118,6 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	return s
 }
 
-// run runs the session until ctx is done or the connection has to be closed, and stops
-// everything it started before it returns.
-func (s *session) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer s.stop(cancel)
-	err := s.start(ctx)
-	for err == nil && ctx.Err() == nil {
-		woken := s.wait(ctx)
-		if woken == byEnd {
-			break
-		}
-		err = s.handle(ctx, woken)
-	}
-	return err
-}
-
-func (s *session) start(ctx context.Context) error {
-	s.sweeper.schedule()
-	s.prober.Start(ctx, s.health.UID)
-	s.receiveFleet()
-	s.logHolder(s.store, s.health.UID)
-	if s.observingOnly = s.store.HeldByOther(); s.observingOnly {
-		s.schedule(holderRetry)
-	}
-	defer s.handled(ctx)
-	if s.last == nil {
-		return nil
-	}
-	s.setWorks(s.last)
-	s.sync(ctx)
-	return s.checkHolder(ctx)
-}
-
-// handled is called after each call of handle. It reviews permissions if a request was refused, lets
-// new watches be opened, and drops data that is not needed any more.
-func (s *session) handled(ctx context.Context) {
-	s.review(ctx)
-	s.watch.AllowOpen()
-	s.owned.desired.ForgetSecrets()
-}
-
-func (s *session) stop(cancel context.CancelFunc) {
-	s.prober.Stop()
-	s.sweeper.timer.Stop()
-	s.retry.Stop()
-	s.pods.Stop()
-	cancel()
-	s.pods.Wait()
-	s.prober.Wait()
-	s.watch.Wait()
-	select {
-	case p := <-s.prober.Results:
-		moveOn(s.watch, p.Replaced)
-	default:
-	}
-	s.conn.Close()
-}
-
 // A wakeReason is what a session has to handle.
 type wakeReason int
 
@@ -230,109 +134,6 @@ const (
 	byProbe
 	byJob
 )
-
-// wait waits until there is something to do. The goroutine of a cluster spends nearly all of
-// its time here.
-func (s *session) wait(ctx context.Context) wakeReason {
-	leave, check := s.leave, s.check
-	if s.leaving {
-		leave = nil
-	}
-	if s.last == nil {
-		check = nil // before the first works there is nothing to check
-	}
-	select {
-	case <-ctx.Done():
-		return byEnd
-	case <-leave:
-		return byLeave
-	case s.membership = <-s.newMembership:
-		return byFleet
-	case s.last = <-s.newWorks:
-		return byWorks
-	case s.drifts.decisions = <-s.newDriftDecisions:
-		return byDriftDecision
-	case <-check:
-		return byCheck
-	case <-s.watch.Changes.Wake:
-		return byChanges
-	case <-s.sweeper.timer.C:
-		return bySweep
-	case <-s.retry.C:
-		return byRetry
-	case s.found = <-s.prober.Results:
-		return byProbe
-	case s.job = <-s.Jobs.Requests:
-		return byJob
-	}
-}
-
-// handle does what the session was woken for. An error ends the session.
-func (s *session) handle(ctx context.Context, woken wakeReason) error {
-	defer s.handled(ctx)
-	if err := s.record.overBudget(); err != nil {
-		if woken == byJob {
-			s.job.Refuse("the connection is given up")
-		}
-		return err
-	}
-	s.receiveFleet() // it is sent before the works that belong to it
-	if woken == byJob {
-		runJob(ctx, s)
-		return nil
-	}
-	if s.store.HeldByOther() || s.observingOnly {
-		return s.observeOnly(ctx, woken)
-	}
-	if err := s.act(ctx, woken); err != nil {
-		return err
-	}
-	return s.checkHolder(ctx)
-}
-
-// runJob runs the Job of a gate where the fleet may write.
-func runJob(ctx context.Context, s *session) {
-	switch {
-	case s.leaving || s.last == nil || s.observingOnly || s.store.HeldByOther():
-		s.job.Refuse("gitfleet does not write to the cluster at present")
-	case s.conn.CutOff():
-		s.job.Refuse("the API server does not answer")
-	default:
-		s.Jobs.Handle(ctx, s.conn, s.job)
-	}
-}
-
-// act is handle on a cluster that no other fleet holds.
-func (s *session) act(ctx context.Context, woken wakeReason) error {
-	switch woken {
-	case byLeave:
-		s.leaving = true
-		s.retry.Reset(0)
-	case byWorks:
-		before := s.Works()
-		s.setWorks(s.last)
-		s.syncWorks(ctx, before)
-	case byDriftDecision:
-		s.resolve(ctx)
-	case byCheck:
-		s.recheck(ctx)
-	case byChanges:
-		return s.processChanges(ctx)
-	case bySweep:
-		s.sweepOn(ctx)
-	case byRetry:
-		if s.leaving {
-			s.leaveCluster(ctx)
-		} else {
-			s.retryDue(ctx)
-		}
-	case byProbe:
-		p := *s.found
-		s.found = nil
-		return s.probed(ctx, p)
-	}
-	return nil
-}
 
 // setWorks replaces the desired state of the cluster.
 func (s *session) setWorks(works []*work.Work) {
@@ -363,66 +164,6 @@ func (s *session) setWorks(works []*work.Work) {
 	s.progress.suspect(slices.Collect(s.drifts.otherRules())...)
 }
 
-// syncWorks reconciles and reports only what differs between the new works and those before, so that a new work costs what it changes.
-// It makes a full pass instead if the last pass was not complete, if something may have to be deleted, which is decided for all objects
-// together, or if works were skipped. All other objects are as desired, or have a retry or a watch event pending.
-func (s *session) syncWorks(ctx context.Context, before desired.Works) {
-	changed := s.Works().ChangedSince(before)
-	ids := s.owned.objectsOf(changed, before)
-	for id := range s.progress.failed {
-		ids[id] = true // a new work may have what it waits for
-	}
-	for p := range s.drifts.memory {
-		for id := range s.drifts.memory[p] {
-			ids[id] = true // what is held may have come to its end
-		}
-	}
-	skipped := s.skipped.Swap(false)
-	if skipped || !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.braked) > 0 || len(s.brake.recreations()) > 0 || s.owned.anyStale() {
-		s.sync(ctx)
-		return
-	}
-	if s.reconcile(ctx, ids) {
-		s.reporter.some(ctx, changed, ids)
-	}
-}
-
-// objectsOf returns the objects that some placements want, wait for or list, or have done so before.
-func (o *ownership) objectsOf(placements map[api.PlacementKey]bool, before desired.Works) map[api.ID]bool {
-	ids := map[api.ID]bool{}
-	for p := range placements {
-		for _, w := range []*work.Work{before.Of(p), o.Works().Of(p)} {
-			for _, list := range [][]*work.Manifest{w.Manifests, w.Awaited} {
-				for _, m := range list {
-					ids[m.ID] = true
-				}
-			}
-		}
-		if inv := o.inv.Of(p); inv != nil {
-			for id := range inv.Items.IDs() {
-				ids[id] = true
-			}
-		}
-	}
-	return ids
-}
-
-// anyStale reports whether an inventory lists an object that its placement no longer wants.
-func (o *ownership) anyStale() bool {
-	for _, inv := range o.inv {
-		p := inv.Placement()
-		for id := range inv.Items.IDs() {
-			if w, isWanted := o.Wanted().Of(id); isWanted && w.Placement == p {
-				continue
-			}
-			if len(o.stales(id)) > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // moveOn makes watches resume over a connection with the new credentials, and closes the other
 // connections.
 func moveOn(w *watch.Set, replaced []*connection.Clients) {
@@ -432,21 +173,83 @@ func moveOn(w *watch.Set, replaced []*connection.Clients) {
 	}
 }
 
-// leaveCluster releases everything that we have on the cluster. What fails is retried later.
-func (s *session) leaveCluster(ctx context.Context) {
-	s.owned.releaseAll()
-	s.sync(ctx)
-	if len(s.owned.inv) > 0 || s.store.DeleteClaim(ctx) != nil {
-		s.schedule(inventoryRetry)
+// errReconnect ends a session whose credentials or identity are no longer valid.
+var errReconnect = errors.New("connection given up")
+
+func reconnect(why error) error { return fmt.Errorf("%w: %w", errReconnect, why) }
+
+// schedule makes sure that again is called within d.
+func (s *session) schedule(d time.Duration) { s.retry.Reset(max(d, time.Millisecond)) }
+
+// reschedule sets the timer to the earliest retry. While the cluster is being left, or after a pass
+// that could not be made, the timer is already set.
+func (s *session) reschedule() {
+	if s.leaving || s.blocked {
 		return
 	}
-	s.endMembership(ctx)
+	var first time.Time
+	for _, t := range s.progress.failed {
+		first = retry.Earlier(first, t.next)
+	}
+	for _, b := range s.brake.braked {
+		if !b.next.IsZero() {
+			first = retry.Earlier(first, b.next)
+		}
+	}
+	for _, inv := range s.owned.inv {
+		if s.inventories.unwritten(inv) {
+			first = retry.Earlier(first, time.Now().Add(inventoryRetry))
+		}
+	}
+	if len(s.progress.suspects) > 0 {
+		first = retry.Earlier(first, time.Now().Add(max(valuesRetry, time.Until(s.values.compareNext))))
+	}
+	for _, at := range s.drifts.repeatedRemovals() {
+		if at.After(time.Now()) {
+			first = retry.Earlier(first, at)
+		}
+	}
+	for _, w := range s.Works() {
+		if s.Works().OnlyCompares(w.Placement) {
+			first = retry.Earlier(first, s.progress.compared.Add(reportInterval))
+		}
+	}
+	for range s.applier.unfollowed() {
+		first = retry.Earlier(first, retry.Later(s.readNext, time.Now().Add(time.Second)))
+		break
+	}
+	if len(s.access.Missing()) > 0 {
+		first = retry.Earlier(first, s.access.NextRetry())
+	}
+	if first.IsZero() {
+		s.retry.Stop()
+		return
+	}
+	s.schedule(time.Until(first))
 }
 
-// endMembership ends the membership of a cluster on which there is nothing of ours to release. It
-// returns when ctx is done, and the session must not handle anything after it.
-func (s *session) endMembership(ctx context.Context) {
-	close(s.left)
-	s.cfg.Report(s.health.Seen(s.cfg.Name)) // wakes those who wait for a report
-	<-ctx.Done()
+// inventoryRetry is the time between two attempts to write an inventory.
+const inventoryRetry = 2 * time.Second
+
+// unfollowedInterval is the time between two reads of objects that are not available, and that no
+// watch reports.
+const unfollowedInterval = 30 * time.Second
+
+// reportCluster reports the cluster as the last probe and the inventories show it. holds are the
+// inventories, if they were just read.
+func (s *session) reportCluster(holds ...protocol.InventorySeen) {
+	seen := s.seen(s.health)
+	seen.Restored = s.takeRestore()
+	seen.At, seen.Owners, seen.Claimant, seen.Holds = time.Now(), s.store.Owners(), s.store.Claimant(), holds
+	s.cfg.Report(seen)
+}
+
+// reportHoldings reports the cluster, and the placements and revisions in its inventories. It is
+// called after the inventories were read.
+func (s *session) reportHoldings() {
+	var holds []protocol.InventorySeen
+	for _, inv := range s.owned.inv {
+		holds = append(holds, protocol.InventorySeen{Placement: inv.Placement(), Revision: inv.Revision(), Abandon: inv.Abandon})
+	}
+	s.reportCluster(holds...)
 }

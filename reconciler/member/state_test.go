@@ -12,7 +12,7 @@ import (
 
 // stateWriters are the files that may write each map of the state that the parts of a session share.
 var stateWriters = map[string][]string{
-	"objects": {"record.go"}, "manifests": {"record.go"},
+	"objects": {"record.go"}, "manifests": {"ownership.go", "record.go"},
 	"Items": {"inventories.go", "ownership.go", "record.go"}, "inv": {"ownership.go"}, "owned": {"inventories.go", "record.go"},
 	"braked": {"brake.go", "record.go"},
 	"failed": {"progress.go", "record.go"}, "verified": {"progress.go", "record.go"}, "suspects": {"progress.go", "record.go"},
@@ -22,7 +22,7 @@ var stateWriters = map[string][]string{
 }
 
 // stateOwners are the files that may replace what several parts read.
-var stateOwners = map[string]string{"newOwners": "ownership.go", "inv": "ownership.go", "manifests": "record.go"}
+var stateOwners = map[string]string{"newOwners": "ownership.go", "inv": "ownership.go", "manifests": "ownership.go"}
 
 // What observes, decides and acts returns outcomes, which are recorded in one place.
 func TestOnlyTheRecorderWritesState(t *testing.T) {

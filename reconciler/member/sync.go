@@ -5,15 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
-	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/member/unlisted"
 )
 
@@ -21,6 +20,30 @@ import (
 func (s *session) sync(ctx context.Context) {
 	if s.reconcile(ctx, nil) {
 		s.reporter.all(ctx)
+	}
+}
+
+// syncWorks reconciles and reports only what differs between the new works and those before, so that a new work costs what it changes.
+// It makes a full pass instead if the last pass was not complete, if something may have to be deleted, which is decided for all objects
+// together, or if works were skipped. All other objects are as desired, or have a retry or a watch event pending.
+func (s *session) syncWorks(ctx context.Context, before desired.Works) {
+	changed := s.Works().ChangedSince(before)
+	ids := s.owned.objectsOf(changed, before)
+	for id := range s.progress.failed {
+		ids[id] = true // a new work may have what it waits for
+	}
+	for p := range s.drifts.memory {
+		for id := range s.drifts.memory[p] {
+			ids[id] = true // what is held may have come to its end
+		}
+	}
+	skipped := s.skipped.Swap(false)
+	if skipped || !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.braked) > 0 || len(s.brake.recreations()) > 0 || s.owned.anyStale() {
+		s.sync(ctx)
+		return
+	}
+	if s.reconcile(ctx, ids) {
+		s.reporter.some(ctx, changed, ids)
 	}
 }
 
@@ -111,16 +134,16 @@ func (s *session) recheck(ctx context.Context) {
 	}
 }
 
-// processChanges processes the changes that the watches reported.
-func (s *session) processChanges(ctx context.Context) error {
+// processChanges processes the changes that the watches reported. lost says that another fleet has written inventories, so that nothing
+// was done.
+func (s *session) processChanges(ctx context.Context) (lost bool, err error) {
 	if why := s.watch.Changes.Restored(); why != "" {
 		s.restored = cmp.Or(s.restored, why)
-		return reconnect(errors.New(why))
+		return false, reconnect(errors.New(why))
 	}
 	touched := s.observer.recordChanges()
 	if s.store.LostToOther(ctx, touched) {
-		s.observingOnly = true
-		return s.observeOnly(ctx, byCheck)
+		return true, nil
 	}
 	s.inventories.restore(ctx, touched)
 	s.observer.retryWaiting(touched)
@@ -129,7 +152,7 @@ func (s *session) processChanges(ctx context.Context) error {
 	s.checkSuspects(ctx)
 	s.reporter.touched(ctx, touched)
 	s.reporter.askWhy(ctx)
-	return nil
+	return false, nil
 }
 
 // retryDue retries the failures that are due.
@@ -188,63 +211,6 @@ func (s *session) retryDue(ctx context.Context) {
 	s.reporter.touched(ctx, due)
 }
 
-// inventoryRetry is the time between two attempts to write an inventory.
-const inventoryRetry = 2 * time.Second
-
-// schedule makes sure that again is called within d.
-func (s *session) schedule(d time.Duration) { s.retry.Reset(max(d, time.Millisecond)) }
-
-// reschedule sets the timer to the earliest retry. While the cluster is being left, or after a pass
-// that could not be made, the timer is already set.
-func (s *session) reschedule() {
-	if s.leaving || s.blocked {
-		return
-	}
-	var first time.Time
-	for _, t := range s.progress.failed {
-		first = retry.Earlier(first, t.next)
-	}
-	for _, b := range s.brake.braked {
-		if !b.next.IsZero() {
-			first = retry.Earlier(first, b.next)
-		}
-	}
-	for _, inv := range s.owned.inv {
-		if s.inventories.unwritten(inv) {
-			first = retry.Earlier(first, time.Now().Add(inventoryRetry))
-		}
-	}
-	if len(s.progress.suspects) > 0 {
-		first = retry.Earlier(first, time.Now().Add(max(valuesRetry, time.Until(s.values.compareNext))))
-	}
-	for _, at := range s.drifts.repeatedRemovals() {
-		if at.After(time.Now()) {
-			first = retry.Earlier(first, at)
-		}
-	}
-	for _, w := range s.Works() {
-		if s.Works().OnlyCompares(w.Placement) {
-			first = retry.Earlier(first, s.progress.compared.Add(reportInterval))
-		}
-	}
-	for range s.applier.unfollowed() {
-		first = retry.Earlier(first, retry.Later(s.readNext, time.Now().Add(time.Second)))
-		break
-	}
-	if len(s.access.Missing()) > 0 {
-		first = retry.Earlier(first, s.access.NextRetry())
-	}
-	if first.IsZero() {
-		s.retry.Stop()
-		return
-	}
-	s.schedule(time.Until(first))
-}
-
-// unfollowedInterval is the time between two reads of objects that are not available, and that no
-// watch reports.
-const unfollowedInterval = 30 * time.Second
-
 // setBackInterval is the least time between two sessions that end because inventories are missing or
 // earlier ones: a server may lose whatever is written.
 const setBackInterval = 10 * time.Minute
@@ -295,87 +261,6 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 	return nil
 }
 
-// process reconciles some objects: it applies those that differ from the desired state, removes
-// those that are not desired any more, and updates the inventories. Objects that are up to date
-// cost no request. It adds to ids what prepared adds.
-func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
-	if s.prepared(ctx, ids) {
-		s.processPrepared(ctx, ids)
-	}
-}
-
-// prepared makes sure that the live state of some objects is known. It adds to ids the objects that
-// have waited for one of their kinds; see observer.addWaiting. If the state cannot be read now,
-// everything is tried again later: while kinds are unknown, it is not known either which objects
-// are gone.
-func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
-	if len(ids) == 0 || s.store.HeldByOther() {
-		return false
-	}
-	err := s.observer.prepareKinds(ctx, ids)
-	if err == nil {
-		s.unknown = retry.LogLimiter{}
-		return true
-	}
-	if s.unknown.Due(connection.WithoutPort(connection.Plain(err))) {
-		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", connection.Plain(err))
-	}
-	s.progress.postpone(ids)
-	s.blocked = true
-	s.schedule(inventoryRetry)
-	return false
-}
-
-// largePass is the number of objects to be applied from which a pass counts for the common limit, and longPass is how long it does:
-// a slow cluster must not delay all others.
-const (
-	largePass = 10
-	longPass  = 10 * time.Second
-)
-
-// processPrepared is process for objects whose live state is known.
-func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
-	outdated := s.applier.outdated(ids)
-	if outdated >= largePass {
-		defer acquireSlot(ctx, s.cfg.Passes, longPass)()
-	}
-	touched := s.record.begin()
-	for _, id := range s.applier.waitingForHooks(maps.Keys(ids)) {
-		ids[id] = s.progress.retryNow(id)
-	}
-	tasks, prune := s.applier.findTasks(ids, outdated)
-	tasks, failed := s.inventories.announce(ctx, tasks, touched)
-	if s.store.HeldByOther() {
-		return // checkHolder follows
-	}
-	for _, o := range failed {
-		s.record.failure(o)
-	}
-	s.applier.namespaces = s.health.Namespaces
-	s.applier.apply(ctx, tasks, touched)
-	s.applier.retryHooks(tasks)
-	if s.applier.recreate(ctx, tasks, touched); s.store.HeldByOther() {
-		return
-	}
-	if s.pruner.prune(ctx, prune, touched); s.store.HeldByOther() {
-		return
-	}
-	s.saveInventories(ctx, touched)
-	if len(s.record.fresh) > 0 {
-		s.prober.NamespaceCreated()
-	}
-	s.reschedule()
-}
-
-// saveInventories writes the inventories that have changed. If their owners have changed, it
-// reports them.
-func (s *session) saveInventories(ctx context.Context, touched map[api.PlacementKey]bool) {
-	s.inventories.save(ctx, touched)
-	if s.store.UpdateOwners(s.owned.inv) {
-		s.reportCluster()
-	}
-}
-
 // resolve executes the decisions about held drifts.
 func (s *session) resolve(ctx context.Context) {
 	again, news := map[api.ID]bool{}, map[api.ID]bool{}
@@ -406,60 +291,21 @@ func (s *session) resolve(ctx context.Context) {
 	}
 }
 
-// checkSuspects compares the values of objects that others have written, and reverts what they
-// changed.
-func (s *session) checkSuspects(ctx context.Context) {
-	if s.conn.CutOff() || s.leaving {
+// leaveCluster releases everything that we have on the cluster. What fails is retried later.
+func (s *session) leaveCluster(ctx context.Context) {
+	s.owned.releaseAll()
+	s.sync(ctx)
+	if len(s.owned.inv) > 0 || s.store.DeleteClaim(ctx) != nil {
+		s.schedule(inventoryRetry)
 		return
 	}
-	switch tasks := s.values.tasks(); {
-	case len(tasks) > manySuspects:
-		s.sweepNow(ctx)
-	case len(tasks) > 0:
-		s.handleValueResults(ctx, s.values.check(ctx, tasks))
-	}
+	s.endMembership(ctx)
 }
 
-// handleValueResults applies objects again that have changed although their metadata does not show
-// it, and reports them and those whose recorded drift has changed.
-func (s *session) handleValueResults(ctx context.Context, results valueResults) {
-	for id := range results.changed {
-		s.record.changedValues(id)
-	}
-	s.process(ctx, results.changed)
-	maps.Copy(results.changed, results.news)
-	if len(results.changed) > 0 {
-		s.reporter.touched(ctx, results.changed)
-	}
-	if len(s.progress.suspects) > 0 {
-		s.reschedule()
-	}
-}
-
-// sweepOn runs one step of a sweep: it checks what no watch has reported and lists one more kind.
-func (s *session) sweepOn(ctx context.Context) {
-	defer s.sweeper.schedule()
-	if s.conn.CutOff() || s.leaving || s.blocked {
-		return
-	}
-	if !s.sweeper.busy {
-		s.sweeper.begin()
-	}
-	s.handleValueResults(ctx, valueResults{changed: s.sweeper.confirmUnreported(ctx)})
-	if gvk, more := s.sweeper.next(); more {
-		s.handleValueResults(ctx, s.sweeper.checkKind(ctx, gvk))
-	}
-}
-
-// sweepNow runs a whole sweep, because a user requested it or because very much was written.
-// What no watch has reported is checked in the next step.
-func (s *session) sweepNow(ctx context.Context) {
-	s.sweeper.busy, s.sweeper.remaining = true, nil
-	for _, gvk := range s.sweeper.watchedKinds() {
-		if s.conn.CutOff() {
-			break
-		}
-		s.handleValueResults(ctx, s.sweeper.checkKind(ctx, gvk))
-	}
-	s.sweeper.schedule()
+// endMembership ends the membership of a cluster on which there is nothing of ours to release. It
+// returns when ctx is done, and the session must not handle anything after it.
+func (s *session) endMembership(ctx context.Context) {
+	close(s.left)
+	s.cfg.Report(s.health.Seen(s.cfg.Name)) // wakes those who wait for a report
+	<-ctx.Done()
 }

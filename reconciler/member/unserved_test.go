@@ -105,7 +105,7 @@ func TestVersionThatIsNoLongerServed(t *testing.T) {
 			bad.next = time.Time{}
 			s.progress.unprocessed[id] = true
 		}
-		if err := s.processChanges(t.Context()); err != nil {
+		if _, err := s.processChanges(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

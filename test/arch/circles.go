@@ -20,7 +20,6 @@ import (
 // mayBeInCircles has the packages that were not laid out like this from the beginning, with the number of their files in circles.
 // The numbers may only get smaller, and no package may be added.
 var mayBeInCircles = map[string]int{
-	"reconciler/member": 21,
 	"reconciler/status": 20,
 }
 
