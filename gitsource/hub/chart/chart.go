@@ -253,7 +253,7 @@ func (c *Chart) load() (*helmchart.Chart, error) {
 	}
 	loaded, err := loader.LoadFiles(files)
 	if err != nil {
-		return nil, &Fault{Path: c.faultyFile(err), Line: lineIn(err), Message: oneLine(err.Error())}
+		return nil, &Fault{Path: c.faultyFile(err), Line: lineIn(err), Message: yamlPrefix.ReplaceAllString(oneLine(err.Error()), "not valid YAML: ")}
 	}
 	if strings.EqualFold(loaded.Metadata.Type, "library") {
 		return nil, &Fault{Path: c.File, Message: "this is a library chart, which has no objects of its own; place a chart that depends on it"}
@@ -285,6 +285,9 @@ func (c *Chart) faultyFile(err error) string {
 	}
 	return c.File
 }
+
+// yamlPrefix is what the loader writes before the reason why a file is not YAML. The position has the file and the line.
+var yamlPrefix = regexp.MustCompile(`^cannot load \S+: (cannot unmarshal yaml document: )?error converting YAML to JSON: yaml: (line \d+: )?`)
 
 // source returns the path in the repository of a file of a chart, which Helm names by the names of the charts that
 // it is in: web/charts/db/templates/a.yaml.

@@ -344,6 +344,16 @@ func TestEncryptedFiles(t *testing.T) {
 	}
 }
 
+// A file that is not YAML is reported with its line and the reason, without the steps of the loader.
+func TestFilesThatAreNotYAML(t *testing.T) {
+	const reason = "not valid YAML: mapping values are not allowed in this context"
+	for name, want := range map[string]string{"Chart.yaml": "web/Chart.yaml:2: " + reason, "values.yaml": "web/values.yaml:2: " + reason, "Chart.lock": "web/Chart.lock:2: " + reason} {
+		if _, err := readChart(t, map[string]string{name: "name: web\nversion: 1: 2\n"}).Render(usual); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+	}
+}
+
 // A rendering that takes too long may be tried again.
 func TestDeadline(t *testing.T) {
 	for _, text := range []string{"{{ range 100000 }}{{ end }}", "{{ range 100000 }}{{ end }}{{ randAlpha 3 }}"} {
