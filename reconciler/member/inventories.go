@@ -3,6 +3,7 @@ package member
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -437,9 +438,9 @@ func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inv
 }
 
 // handOver adds objects to the inventories of the placements that wait for them, before they
-// are removed from the old inventories. It returns what is to be removed, without objects whose
-// new inventory could not be written; nothing if another fleet holds the cluster.
-func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) []stale {
+// are removed from the old inventories. It returns the placements whose inventories could not be
+// written, whose objects stay where they are.
+func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) (failed map[api.PlacementKey]error) {
 	added := map[api.PlacementKey][]inventory.Item{}
 	for _, st := range stales {
 		if st.newOwner == (api.PlacementKey{}) || i.owned.owns(st.newOwner, st.item.ID()) {
@@ -452,15 +453,12 @@ func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[
 		added[st.newOwner] = append(added[st.newOwner], it)
 	}
 	refused := i.withoutRoom(added)
-	failed := i.grow(ctx, added, touched, "handed-over")
+	failed = i.grow(ctx, added, touched, "handed-over")
 	maps.Copy(failed, refused)
-	if i.store.HeldByOther() {
-		return nil
-	}
 	for p, err := range failed {
 		if err != nil {
-			i.cfg.Log.Warn("inventory not written; what others await stays where it is", "cluster", i.cfg.Name, "placement", p.String(), "err", err)
+			failed[p] = fmt.Errorf("hand over to %s: %w", p, err)
 		}
 	}
-	return slices.DeleteFunc(stales, func(st stale) bool { return failed[st.newOwner] != nil })
+	return failed
 }

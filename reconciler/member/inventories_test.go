@@ -384,9 +384,9 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 		t.Errorf("the object is refused with %q, want %q", failed[0].Cond.Message(), want)
 	}
 	listed := s.owned.inv.Of(api.PlacementKey{Name: "p1"}).Items.Of(tasks[3].Manifest.ID)
-	kept := s.inventories.handOver(t.Context(), []stale{{inv: all[1], item: listed, newOwner: api.PlacementKey{Name: "new-c"}}}, touched)
-	if len(kept) != 0 || s.owned.inv.Of(api.PlacementKey{Name: "new-c"}) != nil {
-		t.Errorf("handed over: %d", len(kept))
+	full := api.PlacementKey{Name: "new-c"}
+	if failed := s.inventories.handOver(t.Context(), []stale{{inv: all[1], item: listed, newOwner: full}}, touched); failed[full] == nil || s.owned.inv.Of(full) != nil {
+		t.Errorf("handed over: %v", failed)
 	}
 	s.inventories.save(t.Context(), touched)
 	after := memberOf(t, here, at)

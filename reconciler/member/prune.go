@@ -45,10 +45,15 @@ type pruner struct {
 func (p *pruner) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
 	stales, p.waves, p.containers = p.withWaiting(stales), nil, map[api.PlacementKey][]api.ID{}
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
-	stales = p.inventories.handOver(ctx, stales, touched)
+	failed := p.inventories.handOver(ctx, stales, touched)
+	if p.inventories.store.HeldByOther() {
+		return
+	}
 	p.record.pruning(stales)
 	for _, st := range stales {
-		if p.due(st) {
+		if err := failed[st.newOwner]; err != nil {
+			p.record.removal(removal{stale: st, err: err, shown: err}, touched)
+		} else if p.due(st) {
 			p.record.removal(p.remove(ctx, st), touched)
 		}
 	}

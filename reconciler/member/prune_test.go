@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
@@ -88,6 +90,36 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 				t.Errorf("the report says %q, not %q", text, test.want)
 			}
 		})
+	}
+}
+
+// An object whose new inventory cannot be written stays with its placement. The report says why, and it is handed over in a retry.
+func TestReportSaysWhyAnObjectIsNotHandedOver(t *testing.T) {
+	from, to, m := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}, oneManifest()
+	at := apiserver.NewConfigMaps()
+	var refuses atomic.Bool
+	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuses.Load() && r.Method == http.MethodPatch {
+			apiserver.Refuse(w, http.StatusForbidden, "denied by a webhook")
+			return
+		}
+		at.ServeHTTP(w, r)
+	}))
+	s.holding(m, from)
+	revision := placement.Revision{Commit: "v2", Hash: "2"}
+	s.setWorks([]*work.Work{{Placement: from, Revision: revision}, {Placement: to, Revision: revision, Awaited: []*work.Manifest{m}}})
+	var seen protocol.WorkSeen
+	s.cfg.Report = func(o protocol.Observation) { seen = o.(protocol.WorkSeen) }
+	for _, refused := range []bool{true, false} {
+		refuses.Store(refused)
+		s.pruner.prune(t.Context(), s.owned.stales(m.ID), map[api.PlacementKey]bool{})
+		if s.owned.owns(from, m.ID) != refused || s.owned.owns(to, m.ID) == refused || (s.progress.failed[m.ID] != nil) != refused {
+			t.Errorf("refused: %t: from has it: %t, to has it: %t, it is retried: %t", refused, s.owned.owns(from, m.ID), s.owned.owns(to, m.ID), s.progress.failed[m.ID] != nil)
+		}
+		s.reporter.report(t.Context(), from)
+		if got := seen.Unusual().DeletionErrors; len(got) > 1 || (len(got) == 1) != refused || refused && !strings.Contains(got[0].Message, "hand over to "+to.String()) {
+			t.Errorf("refused: %t: the report says %v", refused, got)
+		}
 	}
 }
 

@@ -321,8 +321,10 @@ func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 	}
 	if o.gone {
 		o.inv.Items.Drop(id)
-		if !o.passesOn() {
+		if !o.handedOver {
 			delete(r.progress.failed, id)
+		}
+		if !o.passesOn() {
 			delete(r.brake.braked, id)
 		}
 		touched[p] = true
