@@ -1,6 +1,10 @@
 package api
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // A PlacementStatus is the observed state of a placement.
 type PlacementStatus struct {
@@ -19,6 +23,15 @@ type PlacementStatus struct {
 // ID returns the object's ID, which has no version and no envelope.
 func (r ResourceIdentifier) ID() ID {
 	return ID{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
+// SortKey is the sort key of lists of objects, unique within a placement.
+func (r ResourceIdentifier) SortKey() string {
+	parts := []string{r.Group, r.Version, r.Kind, r.Namespace, r.Name}
+	if e := r.Envelope; e != nil {
+		parts = append(parts, string(e.Type), e.Namespace, e.Name)
+	}
+	return strings.Join(parts, "/")
 }
 
 // IsBuilt reports whether the content of such an envelope is built: by kustomize or from a chart.

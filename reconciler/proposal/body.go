@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/difftext"
-	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 )
 
 // most is the maximum number of clusters, and of lines about them, that one pull request lists, maxWriters that of
@@ -368,7 +368,7 @@ func (c *change) allowTrailers() []string {
 	}
 	var out []string
 	for _, d := range c.drifts {
-		if line := status.AllowTrailer(d.Placement); !slices.Contains(out, line) {
+		if line := conditions.AllowTrailer(d.Placement); !slices.Contains(out, line) {
 			out = append(out, line)
 		}
 	}

@@ -232,6 +232,13 @@ func (w *WorkState) Failed() *ObjectState {
 	return unavailable
 }
 
+// Identifier names the object as KubeFleet's status does.
+func (o *ObjectState) Identifier() api.ResourceIdentifier {
+	return api.ResourceIdentifier{
+		Group: o.ID.Group, Version: o.Version, Kind: o.ID.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name, Envelope: o.Envelope,
+	}
+}
+
 // HasFailed reports whether the object will not be applied, or not become available, by itself.
 func (o *ObjectState) HasFailed() bool {
 	if !o.Applied.OK {

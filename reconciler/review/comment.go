@@ -9,7 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
-	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 )
 
 // maxComment is the maximum size of a comment in bytes. GitHub and Gitea accept 65,536
@@ -162,7 +162,7 @@ func (r *Result) heldText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**The deletion of %s on %s would be held** until the message of a commit on the base has the trailer\n\n", markdown.Count(forecast.CountObjects(held), "object"), markdown.Count(len(clusters), "cluster"))
 	slices.Sort(placements)
-	b.WriteString(markdown.CodeBlock("text", status.AllowTrailer(strings.Join(placements, ", "))+"\n"))
+	b.WriteString(markdown.CodeBlock("text", conditions.AllowTrailer(strings.Join(placements, ", "))+"\n"))
 	b.WriteString("\nPut it into the message of the merge or squash commit. In the message of another commit of the pull request it has no effect.\n\n")
 	b.WriteString(items(reasons, maxGroups, func(key reason) string {
 		return fmt.Sprintf("%s on %s: %s: %s", markdown.Code(key.placement), firstNames(on[key]), firstNames(objects[key]), markdown.Code(shortened(key.why)))

@@ -144,7 +144,7 @@ func (s *statusChange) problemEvents() []Event {
 func (s *statusChange) failedEvents() []Event {
 	var out []Event
 	for _, f := range added(s.was.FailedPlacements, s.now.FailedPlacements, func(f api.FailedResourcePlacement) string {
-		return sortKey(f.ResourceIdentifier) + " " + f.Condition.Reason
+		return f.ResourceIdentifier.SortKey() + " " + f.Condition.Reason
 	}) {
 		if c := f.Condition; c.Reason != api.ManifestNotAvailableYet && !s.awaitsDefinition(f.ResourceIdentifier) {
 			out = append(out, event.Warning(c.Reason, f.ID().String()+": "+c.Message))
@@ -157,7 +157,7 @@ func (s *statusChange) failedEvents() []Event {
 // CustomResourceDefinition, which is placed on the cluster too, is not established yet.
 func (s *statusChange) awaitsDefinition(i api.ResourceIdentifier) bool {
 	return s.held.Seen() != nil && slices.ContainsFunc(s.held.Seen().Exceptions, func(o protocol.ObjectState) bool {
-		return o.Pending && o.Applied.Reason == api.DecodingErred && sortKey(identifier(&o)) == sortKey(i)
+		return o.Pending && o.Applied.Reason == api.DecodingErred && o.Identifier().SortKey() == i.SortKey()
 	})
 }
 
@@ -167,7 +167,7 @@ func (s *statusChange) diffEvents(b *builder) []Event {
 		return nil
 	}
 	var out []Event
-	for _, d := range added(s.was.DiffedPlacements, s.now.DiffedPlacements, func(d api.DiffedResourcePlacement) string { return sortKey(d.ResourceIdentifier) }) {
+	for _, d := range added(s.was.DiffedPlacements, s.now.DiffedPlacements, func(d api.DiffedResourcePlacement) string { return d.ResourceIdentifier.SortKey() }) {
 		out = append(out, event.Normal(api.FoundDiff, d.ID().String()+" differs: "+event.Few(d.ObservedDiffs, func(d api.PatchDetail) string { return d.Path })))
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 	"github.com/gitfleet/gitfleet/reconciler/status/event"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
@@ -27,8 +28,8 @@ func (b *builder) terminate(e *placementEntry) {
 	}
 	at := metav1.NewTime(record.DeletedAt)
 	set := &conditionSet{b: b}
-	set.add(b.prefix()+api.Scheduled, conditionValue{metav1.ConditionFalse, api.PlacementDeleted, deletedText(b.p)})
-	if v, held := b.deletionsHeld(b.p.Clusters...); held {
+	set.add(b.prefix()+api.Scheduled, conditions.False(api.PlacementDeleted, deletedText(b.p)))
+	if v, held := conditions.DeletionsHeld(b.p, b.p.Clusters...); held {
 		set.add(api.DeletionsHeld, v)
 	}
 	for i := range set.list {
@@ -47,38 +48,6 @@ func deletedText(p *plan.Placement) string {
 	}
 	return "The placement is gone from the repository; what it placed is being removed"
 }
-
-// deletionsHeld is the condition DeletionsHeld for the given clusters of the placement; false
-// if no deletions are held there.
-func (b *builder) deletionsHeld(clusters ...*plan.OnCluster) (v conditionValue, held bool) {
-	objects, on, example := 0, 0, ""
-	for _, c := range clusters {
-		braked, pending := c.HeldDeletions()
-		if pending || len(braked) == 0 {
-			continue
-		}
-		if on == 0 {
-			example = fmt.Sprintf("%s on %s: %s", braked[0].ID, c.Binding.Cluster, braked[0].Why)
-		}
-		objects += len(braked)
-		on++
-	}
-	if on == 0 {
-		return conditionValue{}, false
-	}
-	text := fmt.Sprintf("Deleting %d object(s) on %d cluster(s) is held, such as %s; %s", objects, on, example, HeldAdvice(b.p.Key.String()))
-	return conditionValue{metav1.ConditionTrue, api.AllowedByNoCommit, text}, true
-}
-
-// HeldAdvice says what to do about held deletions of a placement (crp/NAME or
-// rp/NAMESPACE/NAME).
-func HeldAdvice(placement string) string {
-	return fmt.Sprintf("if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer %q to the message of a commit", AllowTrailer(placement))
-}
-
-// AllowTrailer returns the line in a commit message that allows the held deletions of a
-// placement (crp/NAME or rp/NAMESPACE/NAME).
-func AllowTrailer(placement string) string { return api.AllowTrailer + ": " + placement }
 
 // A Deleted is a deletion of objects of a placement on a cluster.
 type Deleted struct {

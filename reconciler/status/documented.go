@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 )
 
 // Conditions is a set of condition names.
@@ -33,12 +34,12 @@ func (b *builder) documented(set *conditionSet) {
 			return
 		}
 		if c.Status != metav1.ConditionTrue {
-			set.add(b.prefix()+api.Synchronized, conditionValue{c.Status, c.Reason, c.Message})
+			set.add(b.prefix()+api.Synchronized, conditions.Value{Status: c.Status, Reason: c.Reason, Message: c.Message})
 			return
 		}
 	}
-	text := fmt.Sprintf("All %d cluster(s) are synchronized to the latest resources on the hub cluster", lineBuilder{b}.tally(api.WorkSynchronized).yes)
-	set.add(b.prefix()+api.Synchronized, conditionValue{metav1.ConditionTrue, api.SynchronizeSucceeded, text})
+	text := fmt.Sprintf("All %d cluster(s) are synchronized to the latest resources on the hub cluster", lineBuilder{b}.tally(api.WorkSynchronized).True)
+	set.add(b.prefix()+api.Synchronized, conditions.True(api.SynchronizeSucceeded, text))
 }
 
 // documentedOn adds the older conditions of a placement on one cluster. The reason of a decision has
@@ -52,15 +53,15 @@ func (b *builder) documentedOn(set *conditionSet) {
 		if c.Status != metav1.ConditionTrue {
 			reason = api.ScheduleFailed
 		}
-		set.add(api.ResourceScheduled, conditionValue{c.Status, reason, strings.ReplaceAll(c.Message, `"`, "")})
+		set.add(api.ResourceScheduled, conditions.Value{Status: c.Status, Reason: reason, Message: strings.ReplaceAll(c.Message, `"`, "")})
 	}
 	switch c := meta.FindStatusCondition(set.list, api.Applied); {
 	case c == nil:
 	case c.Status == metav1.ConditionTrue:
-		set.add(api.ResourceApplied, conditionValue{c.Status, api.ApplySucceeded, "Successfully applied resources"})
+		set.add(api.ResourceApplied, conditions.Value{Status: c.Status, Reason: api.ApplySucceeded, Message: "Successfully applied resources"})
 	case c.Reason == api.ApplyInProgress:
-		set.add(api.ResourceApplied, conditionValue{c.Status, c.Reason, c.Message})
+		set.add(api.ResourceApplied, conditions.Value{Status: c.Status, Reason: c.Reason, Message: c.Message})
 	default:
-		set.add(api.ResourceApplied, conditionValue{c.Status, api.ApplyFailed, "Failed to apply manifests, please check the `failedPlacements` status"})
+		set.add(api.ResourceApplied, conditions.Value{Status: c.Status, Reason: api.ApplyFailed, Message: "Failed to apply manifests, please check the `failedPlacements` status"})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 	"github.com/gitfleet/gitfleet/reconciler/status/event"
 )
 
@@ -69,7 +70,7 @@ func drifts(p *plan.Placement, clusters ...*plan.OnCluster) []Drift {
 				}
 			}
 		}
-		sortBy(out[from:], func(d Drift) api.ResourceIdentifier { return d.ResourceIdentifier })
+		conditions.SortBy(out[from:], func(d Drift) api.ResourceIdentifier { return d.ResourceIdentifier })
 	}
 	return out
 }
@@ -77,7 +78,7 @@ func drifts(p *plan.Placement, clusters ...*plan.OnCluster) []Drift {
 func drift(p *plan.Placement, c *plan.OnCluster, d *protocol.Drift) Drift {
 	o := protocol.ObjectState{ID: d.ID, Version: d.Version, Envelope: d.Envelope}
 	return Drift{
-		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(&o),
+		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: o.Identifier(),
 		State: d.State, Addition: d.Addition, Rule: d.Rule, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen, Since: cmp.Or(d.Since, d.FirstSeen),
 		Generation: d.Generation, Deleted: d.Deleted, Paths: d.Paths, Digest: d.Digest, By: d.By,
 	}
@@ -86,7 +87,7 @@ func drift(p *plan.Placement, c *plan.OnCluster, d *protocol.Drift) Drift {
 // foreign returns an object that differs, and that the placement does not own or only compares.
 func foreign(p *plan.Placement, c *plan.OnCluster, o *protocol.ObjectState) Drift {
 	d := Drift{
-		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(o),
+		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: o.Identifier(),
 		State: api.DriftForeign, Message: o.Applied.Message(), FirstSeen: o.FirstSeen, LastSeen: o.LastSeen, Since: o.FirstSeen,
 		Generation: o.Generation, Paths: o.Diffs,
 	}
@@ -106,7 +107,7 @@ func foreign(p *plan.Placement, c *plan.OnCluster, o *protocol.ObjectState) Drif
 func (h *eventBuilder) driftEvents(now []Drift) {
 	known := map[string]*Drift{} // by cluster and object
 	at := func(d *Drift) string {
-		return d.Cluster + " " + sortKey(d.ResourceIdentifier) + strconv.FormatBool(d.Addition)
+		return d.Cluster + " " + d.ResourceIdentifier.SortKey() + strconv.FormatBool(d.Addition)
 	}
 	if h.old != nil {
 		for i := range h.old.drifts {

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
@@ -64,17 +65,14 @@ func (s statuses) anyUntrue() bool { return s&0xaaaa != 0 }
 // of returns the status of the condition of a type in summedUp; zero if it is missing.
 func (s statuses) of(typ string) statuses { return s >> (2 * slices.Index(summedUp, typ)) & 3 }
 
-// counts are the numbers of clusters by the status of a condition.
-type counts struct{ yes, no, unknown int }
-
 // tally counts the selected clusters by the status of their condition of a type in summedUp.
-func (l lineBuilder) tally(typ string) counts {
+func (l lineBuilder) tally(typ string) conditions.Counts {
 	shift := 2 * slices.Index(summedUp, typ)
 	var n [4]int
 	for _, one := range l.lines().All() {
 		n[one.statuses>>shift&3]++ // lines of clusters that are not selected have no statuses
 	}
-	return counts{n[isTrue], n[isFalse], n[isUnknown]}
+	return conditions.Counts{True: n[isTrue], False: n[isFalse], Unknown: n[isUnknown]}
 }
 
 // facts are what a report sums up of a placement on a cluster, beside the statuses of conditions, or finds the cluster by.

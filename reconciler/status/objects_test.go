@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -67,7 +64,7 @@ func TestObjectsOfACluster(t *testing.T) {
 				test.change(b)
 			}
 			var s api.PerClusterPlacementStatus
-			clusterBuilder{b, test.cluster}.objects(&s)
+			b.onCluster(test.cluster).AddObjects(&s)
 			var got []string
 			for _, f := range s.FailedPlacements {
 				got = append(got, "failed "+f.Name+" "+f.Condition.Type+" "+textOf(&f.Condition))
@@ -109,27 +106,11 @@ func TestYieldedObjectsNameTheOwner(t *testing.T) {
 		y.Manifest = configMap("one")
 		c := change(assigned("east", done()), func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Yielded: []plan.Yielded{y}} })
 		var s api.PerClusterPlacementStatus
-		clusterBuilder{newBuilder(c), c}.objects(&s)
+		newBuilder(c).onCluster(c).AddObjects(&s)
 		if len(s.FailedPlacements) != 1 || s.FailedPlacements[0].Name != "one" || textOf(&s.FailedPlacements[0].Condition) != "False FailedToTakeOver: "+prefix+want ||
 			!s.FailedPlacements[0].Condition.LastTransitionTime.Time.Equal(c.Binding.AssignedAt) {
 			t.Errorf("%+v\nwant %s", s.FailedPlacements, want)
 		}
-	}
-}
-
-// Objects with equal names are told apart by their envelopes, also in the order.
-func TestSortKeysAreUnique(t *testing.T) {
-	one := api.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
-	wrapped, other := one, one
-	wrapped.Envelope, other.Envelope = box, &api.EnvelopeIdentifier{Name: "box", Namespace: "web", Type: api.ConfigMapEnvelopeType}
-	keys := []string{sortKey(one), sortKey(wrapped), sortKey(other)}
-	slices.Sort(keys)
-	if len(slices.Compact(keys)) != 3 {
-		t.Errorf("keys %q", keys)
-	}
-	c := clusterBuilder{builder: newBuilder()}
-	if name := c.work(box); !strings.HasPrefix(name, "web-work-envelope-") || name == c.work(other.Envelope) {
-		t.Errorf("the work of an envelope is %s", name)
 	}
 }
 
@@ -302,28 +283,5 @@ func TestDriftEvents(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
-	}
-}
-
-// An object that waits for a hook is the cause of a cluster only if nothing else is refused: usually the hook is.
-func TestTheCauseIsNotWhatWaitsForIt(t *testing.T) {
-	object := func(name, conditionType, reason string) failedObject {
-		return failedObject{api.FailedResourcePlacement{ResourceIdentifier: api.ResourceIdentifier{Kind: "ConfigMap", Name: name},
-			Condition: metav1.Condition{Type: conditionType, Reason: reason}}, "why", ""}
-	}
-	waits, hook, absent := object("a", api.Applied, api.HookPending), object("job", api.Applied, api.ManifestApplyFailed), object("c", api.Available, "")
-	for name, test := range map[string]struct {
-		failed []failedObject
-		want   string
-	}{
-		"none":              {nil, ""},
-		"hook is refused":   {[]failedObject{waits, hook, waits}, "ConfigMap/job: why (and 2 more)"},
-		"all wait":          {[]failedObject{absent, waits, waits}, "ConfigMap/a: why (and 1 more)"},
-		"one is not ready":  {[]failedObject{absent}, "ConfigMap/c: why"},
-		"the first of many": {[]failedObject{hook, object("other", api.Applied, "")}, "ConfigMap/job: why (and 1 more)"},
-	} {
-		if got := causeOf(test.failed); got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
 	}
 }

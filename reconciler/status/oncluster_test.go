@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 )
 
 // noon is the time of the reports in the tests.
@@ -117,7 +118,7 @@ func TestConditionsOnCluster(t *testing.T) {
 			c.Circumstances = &plan.Circumstances{Yielded: []plan.Yielded{{Manifest: &work.Manifest{Object: configMap("two").Object, Envelope: envelope}, To: api.PlacementKey{Name: "api"}}}}
 		})
 	}
-	boxWork := clusterBuilder{builder: newBuilder()}.work(box)
+	const boxWork = "web-work-envelope-7d9ce9960ad95c4d"
 	tests := map[string]struct {
 		cluster *plan.OnCluster
 		change  func(b *builder)
@@ -246,7 +247,7 @@ func TestExternalRolloutOfAPlacement(t *testing.T) {
 		}
 		return append(out, change(assigned("west", nil), func(c *plan.OnCluster) { c.Binding.Index = 9 })) // not selected
 	}
-	started := conditionValue{metav1.ConditionTrue, api.RolloutStartedReason, "All 2 cluster(s) start rolling out the latest resource"}
+	started := conditions.True(api.RolloutStartedReason, "All 2 cluster(s) start rolling out the latest resource")
 	const prefix = "Unknown RolloutControlledByExternalController: Rollout is controlled by an external controller and "
 	for name, test := range map[string]struct {
 		clusters  []*plan.OnCluster
@@ -273,7 +274,7 @@ func TestExternalRolloutOfAPlacement(t *testing.T) {
 				t.Errorf("index %q with %v, want %q", s.ObservedResourceIndex, s.SelectedResources, test.index)
 			}
 			v := b.externalRolloutStarted(started)
-			if got := string(v.status) + " " + v.reason + ": " + v.message; got != test.want {
+			if got := string(v.Status) + " " + v.Reason + ": " + v.Message; got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})

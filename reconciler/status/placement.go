@@ -3,7 +3,6 @@ package status
 import (
 	"cmp"
 	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
@@ -81,23 +81,23 @@ func (b *builder) status() api.PlacementStatus {
 // to the first that is not true.
 func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 	set := b.newConditionSet("", -1)
-	set.add(b.prefix()+api.Scheduled, b.scheduled())
+	set.add(b.prefix()+api.Scheduled, conditions.Scheduled(b.p))
 	for _, typ := range b.expected() {
 		count := lineBuilder{b}.tally(typ)
-		if count == (counts{}) {
+		if count == (conditions.Counts{}) {
 			break
 		}
-		v := aggregate(typ, count, b.overridden())
+		v := conditions.Aggregate(b.p, typ, count)
 		if typ == api.RolloutStarted && b.external() {
 			v = b.externalRolloutStarted(v)
 		}
 		set.add(b.prefix()+typ, v)
-		if v.status != metav1.ConditionTrue {
+		if v.Status != metav1.ConditionTrue {
 			break
 		}
 	}
 	b.documented(&set)
-	if v, held := b.deletionsHeld(lineBuilder{b}.clustersWith(isHeld)...); held {
+	if v, held := conditions.DeletionsHeld(b.p, lineBuilder{b}.clustersWith(isHeld)...); held {
 		set.add(api.DeletionsHeld, v)
 	}
 	if b.mirrored() && !b.p.Pending {
@@ -106,35 +106,11 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 	return b.finish(set, "")
 }
 
-func (b *builder) prefix() string { return prefix(b.p.Key.Namespace) }
+func (b *builder) prefix() string { return conditions.Prefix(b.p.Key.Namespace) }
 
-func (b *builder) expected() []string { return expected(&b.p.Spec.Spec) }
+func (b *builder) expected() []string { return conditions.Expected(&b.p.Spec.Spec) }
 
 func (b *builder) reportsDiff() bool { return b.p.Spec.Spec.Strategy.ReportsDiff() }
-
-func (b *builder) scheduled() conditionValue {
-	switch {
-	case b.p.Pending:
-		return conditionValue{metav1.ConditionUnknown, api.SchedulePending, "Scheduling has not completed"}
-	case b.p.InternalError != "":
-		return conditionValue{metav1.ConditionFalse, api.SchedulingFailed, "An internal error kept the placement from being decided; it keeps what it holds. The log has the details"}
-	case b.p.Selection.Invalid != "":
-		return conditionValue{metav1.ConditionFalse, api.InvalidResourceSelectors, b.p.Selection.Invalid}
-	}
-	fulfilled := b.p.Schedule.Fulfilled
-	v := conditionValue{metav1.ConditionFalse, placement.ScheduledReason(fulfilled), placement.ScheduledMessage(fulfilled, b.p.Schedule.Found)}
-	if fulfilled {
-		v.status = metav1.ConditionTrue
-	}
-	return v
-}
-
-// overridden reports whether overrides apply to any cluster.
-func (b *builder) overridden() bool {
-	return slices.ContainsFunc(b.p.Clusters, func(c *plan.OnCluster) bool {
-		return len(c.Content.ClusterOverrides)+len(c.Content.Overrides) > 0
-	})
-}
 
 // clusters returns an entry for each selected cluster in the scheduler's order, then one without a name for each missing cluster.
 // wanted says of which clusters there are entries, by their positions in the plan; nil means of all.
@@ -176,7 +152,7 @@ func (b *builder) missingClusters(decisions []placement.Decision) (out []placeme
 // condition Scheduled became false.
 func (b *builder) missing(d placement.Decision) []metav1.Condition {
 	set := &conditionSet{b: b}
-	set.add(api.Scheduled, conditionValue{metav1.ConditionFalse, api.ScheduleFailed, d.Reason})
+	set.add(api.Scheduled, conditions.False(api.ScheduleFailed, d.Reason))
 	b.documentedOn(set)
 	since := b.missingSince()
 	for i := range set.list {

@@ -11,39 +11,11 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 )
-
-// The condition Scheduled says why nothing could be decided, or how many clusters were found.
-func TestScheduledCondition(t *testing.T) {
-	tests := map[string]struct {
-		change func(p *plan.Placement)
-		want   string
-	}{
-		"nothing is decided yet": {func(p *plan.Placement) { p.Pending = true }, "Unknown SchedulePending: Scheduling has not completed"},
-		"planning panicked":      {func(p *plan.Placement) { p.InternalError = "index out of range" }, "False SchedulingFailed: An internal error kept the placement from being decided; it keeps what it holds. The log has the details"},
-		"the selectors are invalid": {func(p *plan.Placement) { p.Selection.Invalid = "the kind Foo is not known" },
-			"False InvalidResourceSelectors: the kind Foo is not known"},
-		"a panic outranks invalid selectors": {func(p *plan.Placement) { p.InternalError, p.Selection.Invalid = "x", "y" },
-			"False SchedulingFailed: An internal error kept the placement from being decided; it keeps what it holds. The log has the details"},
-		"all clusters are found": {func(p *plan.Placement) { p.Schedule = placement.Outcome{Fulfilled: true, Found: 2, Wanted: 2} },
-			"True SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 2 cluster(s)"},
-		"a cluster is missing": {func(p *plan.Placement) { p.Schedule = placement.Outcome{Found: 2, Wanted: 3} },
-			"False SchedulingPolicyUnfulfilled: could not find all clusters needed as specified by the scheduling policy, found 2 cluster(s) instead"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			b := newBuilder()
-			test.change(b.p)
-			if v := b.scheduled(); string(v.status)+" "+v.reason+": "+v.message != test.want {
-				t.Errorf("got  %s %s: %s\nwant %s", v.status, v.reason, v.message, test.want)
-			}
-		})
-	}
-}
 
 // The status has the selected clusters in the order of the decisions, then an entry without a name
 // for each missing cluster. If the scheduler was not called, it has the clusters that are kept.
@@ -165,7 +137,7 @@ func TestTransitionTimes(t *testing.T) {
 				b.record = b.in.Ledger.Placement(b.p.Key)
 			}
 			set := b.newConditionSet(test.cluster, -1)
-			set.add(api.Scheduled, conditionValue{metav1.ConditionTrue, "Because", "of " + name})
+			set.add(api.Scheduled, conditions.True("Because", "of "+name))
 			c := b.finish(set, test.cluster)
 			if !c[0].LastTransitionTime.Time.Equal(test.want) || c[0].ObservedGeneration != 2 {
 				t.Errorf("%+v, want it since %s for generation 2", c[0], test.want)
@@ -187,7 +159,7 @@ func TestEqualTransitionsAreShared(t *testing.T) {
 		b := newBuilder()
 		b.in.Now, b.record = now, &ledger.Placement{}
 		set := b.newConditionSet("", -1)
-		set.add(api.Scheduled, conditionValue{status, "r", "m"})
+		set.add(api.Scheduled, conditions.Value{Status: status, Reason: "r", Message: "m"})
 		return reflect.ValueOf(all.of(&set)).Pointer()
 	}
 	first, later, untrue := at(noon, metav1.ConditionTrue), at(noon.Add(time.Second), metav1.ConditionTrue), at(noon, metav1.ConditionFalse)
@@ -204,55 +176,10 @@ func TestALostConditionIsRecorded(t *testing.T) {
 	}})
 	b.record = b.in.Ledger.Placement(b.p.Key)
 	set := b.newConditionSet("", -1)
-	set.add(api.Scheduled, conditionValue{metav1.ConditionTrue, "r", "m"})
+	set.add(api.Scheduled, conditions.True("r", "m"))
 	b.finish(set, "")
 	if len(b.transitions) != 1 || len(b.transitions[0].To) != 1 {
 		t.Errorf("transitions %+v", b.transitions)
-	}
-}
-
-// The reason and the message of each aggregated condition, with the number of clusters.
-func TestAggregatedConditions(t *testing.T) {
-	for typ, want := range map[string][3]string{
-		api.RolloutStarted: {
-			"Unknown RolloutStartedUnknown: There are still 2 cluster(s) in the process of deciding whether to roll out the latest resources or not",
-			"False RolloutNotStartedYet: The rollout is being blocked by the rollout strategy in 2 cluster(s)",
-			"True RolloutStarted: All 2 cluster(s) start rolling out the latest resource",
-		},
-		api.Overridden: {
-			"Unknown OverriddenPending: There are still 2 cluster(s) in the process of overriding the selected resources if there is any override defined",
-			"False OverriddenFailed: Failed to override resources in 2 cluster(s)",
-			"True OverriddenSucceeded: The selected resources are successfully overridden in 2 cluster(s)",
-		},
-		api.WorkSynchronized: {
-			"Unknown WorkSynchronizedUnknown: There are still 2 cluster(s) in the process of creating or updating the work object(s) in the hub cluster",
-			"False WorkNotSynchronizedYet: There are 2 cluster(s) which have not finished creating or updating work(s) yet",
-			"True WorkSynchronized: Work(s) are successfully created or updated in 2 target cluster(s)' namespaces",
-		},
-		api.Applied: {
-			"Unknown ApplyPending: There are still 2 cluster(s) in the process of applying the resources on the member cluster",
-			"False ApplyFailed: Failed to apply resources to 2 cluster(s), please check the `failedPlacements` status",
-			"True ApplySucceeded: The selected resources are successfully applied to 2 cluster(s)",
-		},
-		api.Available: {
-			"Unknown ResourceAvailableUnknown: There are still 2 cluster(s) in the process of checking the availability of the selected resources",
-			"False ResourceNotAvailableYet: The selected resources in 2 cluster(s) are still not available yet",
-			"True ResourceAvailable: The selected resources in 2 cluster(s) are available now",
-		},
-		api.DiffReported: {
-			"Unknown DiffReportingPending: There are still 2 cluster(s) in the process of checking for configuration differences",
-			"False DiffReportingIncompleteOrFailed: Diff reporting in 2 clusters is still in progress or has failed",
-			"True DiffReportingCompleted: Diff reporting in 2 cluster(s) has been completed",
-		},
-	} {
-		for i, n := range []counts{{yes: 1, no: 1, unknown: 2}, {yes: 1, no: 2}, {yes: 2}} {
-			if v := aggregate(typ, n, true); string(v.status)+" "+v.reason+": "+v.message != want[i] {
-				t.Errorf("%s of %+v: %s %s: %s", typ, n, v.status, v.reason, v.message)
-			}
-		}
-	}
-	if v := aggregate(api.Overridden, counts{yes: 2}, false); v != (conditionValue{metav1.ConditionTrue, api.NoOverrideSpecified, noOverrideText}) {
-		t.Errorf("without overrides: %+v", v)
 	}
 }
 
@@ -368,11 +295,11 @@ func TestDeletionsHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder(test.clusters...)
-			v, held := b.deletionsHeld(test.clusters...)
-			if held != (test.want != "") || v.message != test.want {
-				t.Errorf("%t: %s\nwant %s", held, v.message, test.want)
+			v, held := conditions.DeletionsHeld(b.p, test.clusters...)
+			if held != (test.want != "") || v.Message != test.want {
+				t.Errorf("%t: %s\nwant %s", held, v.Message, test.want)
 			}
-			if held && (v.status != metav1.ConditionTrue || v.reason != api.AllowedByNoCommit) {
+			if held && (v.Status != metav1.ConditionTrue || v.Reason != api.AllowedByNoCommit) {
 				t.Errorf("%+v", v)
 			}
 		})
@@ -453,17 +380,5 @@ func TestStatusInANamespaceStaysTheSameObject(t *testing.T) {
 	b.p.Key.Namespace = "shop"
 	if m := b.mirror(object("c"), old); m != nil {
 		t.Errorf("of a namespaced placement: %+v", m)
-	}
-}
-
-// Overrides of any cluster count for the condition of the placement.
-func TestOverriddenOnAnyCluster(t *testing.T) {
-	plain, changed := assigned("east", done()), assigned("west", done())
-	if newBuilder(plain, changed).overridden() {
-		t.Error("without overrides")
-	}
-	changed.Content = &work.Rendered{Hash: newContent.Hash, Overrides: []api.NamespacedName{{Name: "x"}}}
-	if !newBuilder(plain, changed).overridden() {
-		t.Error("an override on the second cluster does not count")
 	}
 }

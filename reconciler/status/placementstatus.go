@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
@@ -29,7 +30,7 @@ func (b *builder) placedNamespace() string {
 }
 
 // statusSynced is the condition StatusSynced.
-func (b *builder) statusSynced(selected []api.ResourceIdentifier) conditionValue {
+func (b *builder) statusSynced(selected []api.ResourceIdentifier) conditions.Value {
 	namespace := b.placedNamespace()
 	why := fmt.Sprintf("the placement does not select the namespace %q", namespace)
 	switch {
@@ -38,9 +39,9 @@ func (b *builder) statusSynced(selected []api.ResourceIdentifier) conditionValue
 	case slices.ContainsFunc(selected, func(i api.ResourceIdentifier) bool {
 		return i.Group == "" && i.Kind == "Namespace" && i.Name == namespace
 	}):
-		return conditionValue{metav1.ConditionTrue, api.StatusSyncSucceeded, fmt.Sprintf("Successfully created or updated ClusterResourcePlacementStatus in namespace '%s'", namespace)}
+		return conditions.True(api.StatusSyncSucceeded, fmt.Sprintf("Successfully created or updated ClusterResourcePlacementStatus in namespace '%s'", namespace))
 	}
-	return conditionValue{metav1.ConditionFalse, api.StatusSyncFailed, "Failed to create or update ClusterResourcePlacementStatus: " + why}
+	return conditions.False(api.StatusSyncFailed, "Failed to create or update ClusterResourcePlacementStatus: "+why)
 }
 
 // mirror returns the status as it is shown in the namespace; nil if it is not. An unchanged

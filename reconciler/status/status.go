@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 )
 
@@ -330,7 +331,10 @@ func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 	if seen == nil {
 		return e
 	}
-	e.Cause, e.Failure = b.cause(c), failureText(c.Unusual().Failure, seen)
+	if p.Spec != nil {
+		e.Cause = b.onCluster(c).Cause()
+	}
+	e.Failure = conditions.FailureText(c.Unusual().Failure, seen)
 	for _, b := range held {
 		e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
 	}

@@ -27,6 +27,7 @@ var mayReadMessages = map[string]string{
 	"reconciler/member/report.go":            "a number in a text of gitfleet is never masked",
 	"reconciler/review/rollout.go":           "it takes the first line",
 	"reconciler/status":                      "it makes the messages",
+	"reconciler/status/conditions":           "it makes the messages",
 	"reconciler/member/immutable":            "API servers say only in messages why they refuse an object",
 	"reconciler/member/apply/compare.go":     "as above",
 	"reconciler/member/connection/answer.go": "as above",

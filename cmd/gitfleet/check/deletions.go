@@ -11,7 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/member"
-	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 )
 
 // heldFindings returns a warning for each placement and reason for which deletions
@@ -27,7 +27,7 @@ func heldFindings(o *forecast.Forecast, all []forecast.Deletion) []finding {
 		}
 		p := problem.Problem{Severity: problem.Warning, Message: fmt.Sprintf(
 			"%s: deleting %s on %s would be held, such as %s: %s; %s",
-			g.Key.placement, output.Count(len(g.Items), "object"), forecast.FewOf(clusters), g.Items[0].ID(), g.Key.why, status.HeldAdvice(g.Key.placement))}
+			g.Key.placement, output.Count(len(g.Items), "object"), forecast.FewOf(clusters), g.Items[0].ID(), g.Key.why, conditions.HeldAdvice(g.Key.placement))}
 		for _, spec := range o.Snapshot.Placements {
 			if spec.Key.String() == g.Key.placement {
 				p.Origin = spec.Origin

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 )
 
 // schemaVersion identifies the schema of an overview in JSON. Fields of a version are never
@@ -459,7 +460,7 @@ func HeldText(placement string, held []string) string {
 	if len(held) == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("%s %s held: %s; %s", output.Count(len(held), "deletion"), verb, first, status.HeldAdvice(placement))
+	return fmt.Sprintf("%s %s held: %s; %s", output.Count(len(held), "deletion"), verb, first, conditions.HeldAdvice(placement))
 }
 
 // Path is the path at which the daemon serves the overview.

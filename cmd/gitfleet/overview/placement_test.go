@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
@@ -128,7 +129,7 @@ func TestNewPlacement(t *testing.T) {
 }
 
 func TestHeldText(t *testing.T) {
-	advice := "; " + status.HeldAdvice("crp/web")
+	advice := "; " + conditions.HeldAdvice("crp/web")
 	for want, held := range map[string][]string{
 		"1 deletion is held: ConfigMap/web/a: too much" + advice:                {"ConfigMap/web/a: too much"},
 		"3 deletions are held: ConfigMap/web/a: too much (and 2 more)" + advice: {"ConfigMap/web/a: too much", "b", "c"},

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 )
 
 // The limits of lists; --all shows everything.
@@ -321,7 +322,7 @@ func deletedObjects(d group[Deletions]) int { return len(d.of.Objects) * len(d.c
 func driftedObjects(d group[Drift]) int { return len(d.clusters) }
 
 func heldDeletion(d group[Deletions]) string {
-	return fmt.Sprintf("%s  for %d on %s: %s", status.AllowTrailer(d.of.Placement), len(d.of.Objects), d.names(), d.of.Objects[0])
+	return fmt.Sprintf("%s  for %d on %s: %s", conditions.AllowTrailer(d.of.Placement), len(d.of.Objects), d.names(), d.of.Objects[0])
 }
 
 func unfinishedDeletion(d group[Deletions]) string {

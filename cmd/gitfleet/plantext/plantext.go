@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
-	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 )
 
 // Plan returns a plan as text: what changes, where each placement goes, what each cluster gets,
@@ -344,5 +344,5 @@ func Deletions(all []forecast.Deletion) string {
 		placements[d.Placement] = true
 	}
 	return fmt.Sprintf("%s; %d would be held until the message of a commit has the trailer\n  %s",
-		text, forecast.CountObjects(held), status.AllowTrailer(strings.Join(slices.Sorted(maps.Keys(placements)), ", ")))
+		text, forecast.CountObjects(held), conditions.AllowTrailer(strings.Join(slices.Sorted(maps.Keys(placements)), ", ")))
 }

@@ -1,4 +1,4 @@
-package status
+package conditions
 
 import (
 	"cmp"
@@ -14,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
-// objects lists the failed, drifted and differing objects.
-func (c clusterBuilder) objects(s *api.PerClusterPlacementStatus) {
+// AddObjects adds the failed, drifted and differing objects to a status.
+func (c Cluster) AddObjects(s *api.PerClusterPlacementStatus) {
 	if !c.reportsObjects() {
 		return
 	}
@@ -26,14 +26,16 @@ func (c clusterBuilder) objects(s *api.PerClusterPlacementStatus) {
 	for i := range seen.Exceptions {
 		c.difference(&seen.Exceptions[i], seen, s)
 	}
-	sortBy(s.DriftedPlacements, func(f api.DriftedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
-	sortBy(s.DiffedPlacements, func(f api.DiffedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
+	SortBy(s.DriftedPlacements, func(f api.DriftedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
+	SortBy(s.DiffedPlacements, func(f api.DiffedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
 }
 
+func (c Cluster) reportsDiff() bool { return c.p.Spec.Spec.Strategy.ReportsDiff() }
+
 // reportsObjects reports whether the objects of the cluster are those of the content that the status is about.
-func (c clusterBuilder) reportsObjects() bool {
+func (c Cluster) reportsObjects() bool {
 	seen := c.Seen()
-	return seen != nil && seen.Done && c.Binding.HasRevision() && (c.UpToDate() || c.builder.external()) && c.Err == nil
+	return seen != nil && seen.Done && c.Binding.HasRevision() && (c.UpToDate() || External(c.p)) && c.Err == nil
 }
 
 // A failedObject is an object that is not applied or not available.
@@ -44,7 +46,7 @@ type failedObject struct {
 }
 
 // failed returns the objects that are not applied or not available, in the order of the status.
-func (c clusterBuilder) failed() []failedObject {
+func (c Cluster) failed() []failedObject {
 	var all []failedObject
 	for _, refused := range c.Content.Refused {
 		all = append(all, c.neverApplied(refused.Manifest, refused.Reason, api.SaysNotApplied, refused.Cause))
@@ -54,16 +56,16 @@ func (c clusterBuilder) failed() []failedObject {
 	}
 	seen := c.Seen()
 	for i := range seen.Exceptions {
-		if o := &seen.Exceptions[i]; !c.builder.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
+		if o := &seen.Exceptions[i]; !c.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
 			all = append(all, failure(o))
 		}
 	}
-	sortBy(all, func(f failedObject) api.ResourceIdentifier { return f.ResourceIdentifier })
+	SortBy(all, func(f failedObject) api.ResourceIdentifier { return f.ResourceIdentifier })
 	return all
 }
 
 // neverApplied returns an object that was not sent to the member.
-func (c clusterBuilder) neverApplied(m *work.Manifest, reason string, sentence api.Sentence, cause string) failedObject {
+func (c Cluster) neverApplied(m *work.Manifest, reason string, sentence api.Sentence, cause string) failedObject {
 	return failedObject{api.FailedResourcePlacement{ResourceIdentifier: m.Identifier(), Condition: metav1.Condition{
 		Type: api.Applied, Status: metav1.ConditionFalse, Reason: reason, Message: sentence.Message(cause),
 		LastTransitionTime: metav1.NewTime(c.Binding.AssignedAt),
@@ -82,13 +84,13 @@ func yieldedCause(y plan.Yielded) string {
 }
 
 // difference adds an object that differs from its manifest.
-func (c clusterBuilder) difference(o *protocol.ObjectState, seen *protocol.WorkState, s *api.PerClusterPlacementStatus) {
-	id := identifier(o)
+func (c Cluster) difference(o *protocol.ObjectState, seen *protocol.WorkState, s *api.PerClusterPlacementStatus) {
+	id := o.Identifier()
 	switch {
 	case len(o.Diffs) == 0:
-	case c.builder.reportsDiff() && !seen.Applied():
+	case c.reportsDiff() && !seen.Applied():
 		// differences are reported once all of them are known
-	case o.Drift && !c.builder.reportsDiff():
+	case o.Drift && !c.reportsDiff():
 		s.DriftedPlacements = append(s.DriftedPlacements, api.DriftedResourcePlacement{
 			ResourceIdentifier: id, ObservationTime: metav1.NewTime(o.LastSeen), TargetClusterObservedGeneration: o.Generation,
 			FirstDriftedObservedTime: metav1.NewTime(o.FirstSeen), ObservedDrifts: o.PatchDetails(),
@@ -105,24 +107,9 @@ func (c clusterBuilder) difference(o *protocol.ObjectState, seen *protocol.WorkS
 	}
 }
 
-// sortBy sorts a list as KubeFleet does before it truncates one.
-func sortBy[T any](list []T, id func(T) api.ResourceIdentifier) {
-	slices.SortStableFunc(list, func(a, b T) int { return strings.Compare(sortKey(id(a)), sortKey(id(b))) })
-}
-
-// sortKey is the sort key of lists of objects, unique within a placement.
-func sortKey(i api.ResourceIdentifier) string {
-	parts := []string{i.Group, i.Version, i.Kind, i.Namespace, i.Name}
-	if e := i.Envelope; e != nil {
-		parts = append(parts, string(e.Type), e.Namespace, e.Name)
-	}
-	return strings.Join(parts, "/")
-}
-
-func identifier(o *protocol.ObjectState) api.ResourceIdentifier {
-	return api.ResourceIdentifier{
-		Group: o.ID.Group, Version: o.Version, Kind: o.ID.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name, Envelope: o.Envelope,
-	}
+// SortBy sorts a list as KubeFleet does before it truncates one.
+func SortBy[T any](list []T, id func(T) api.ResourceIdentifier) {
+	slices.SortStableFunc(list, func(a, b T) int { return strings.Compare(id(a).SortKey(), id(b).SortKey()) })
 }
 
 // failure describes an object that is not applied or not available.
@@ -134,21 +121,14 @@ func failure(o *protocol.ObjectState) failedObject {
 	if v.Message() == "" {
 		v.Cause = "The manifest is not " + what + ", and the member did not say why"
 	}
-	return failedObject{api.FailedResourcePlacement{ResourceIdentifier: identifier(o), Condition: metav1.Condition{
+	return failedObject{api.FailedResourcePlacement{ResourceIdentifier: o.Identifier(), Condition: metav1.Condition{
 		Type: typ, Status: metav1.ConditionFalse, Reason: v.Reason, Message: v.Message(),
 		ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(v.Since),
 	}}, cmp.Or(v.Cause, v.Message()), o.Pod}
 }
 
-// cause names the first object that is not applied, or else the first that is not available, and says why.
-func (b *builder) cause(on *plan.OnCluster) string {
-	if b.p.Spec == nil {
-		return ""
-	}
-	if b.external() {
-		on, _ = b.atAssigned(on)
-	}
-	c := clusterBuilder{b, on}
+// Cause names the first object that is not applied, or else the first that is not available, and says why.
+func (c Cluster) Cause() string {
 	if !c.reportsObjects() {
 		return ""
 	}
@@ -185,8 +165,8 @@ func causeOf(all []failedObject) string {
 	return text
 }
 
-// failureText is why the assigned content of a cluster has failed, without names of pods.
-func failureText(text string, seen *protocol.WorkState) string {
+// FailureText is why the assigned content of a cluster has failed, without names of pods.
+func FailureText(text string, seen *protocol.WorkState) string {
 	for i := range seen.Exceptions {
 		text = withoutPod(text, seen.Exceptions[i].Pod)
 	}
