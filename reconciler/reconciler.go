@@ -351,7 +351,7 @@ func (r *Reconciler) recordWorks(p *plan.Plan) {
 // report builds the report, and records its events and transitions in the ledger.
 func (r *Reconciler) report(p *plan.Plan, now time.Time) (report *status.Report) {
 	r.cfg.Metrics.timed(phaseReport, func() {
-		report = status.Build(status.Input{Plan: p, InForce: r.commits.inForce, Ledger: r.ledger, Source: r.commits.source, Now: now, Conditions: r.cfg.Conditions, ApprovalsInGit: r.cfg.ApprovalsInGit, Memo: r.statusMemo})
+		report = r.statusMemo.Build(status.Input{Plan: p, InForce: r.commits.inForce, Ledger: r.ledger, Source: r.commits.source, Now: now, Conditions: r.cfg.Conditions, ApprovalsInGit: r.cfg.ApprovalsInGit})
 		report.UpdateLedger(r.ledger)
 	})
 	return report

@@ -45,13 +45,13 @@ func withChange(t testing.TB, base fstest.MapFS, n int) fstest.MapFS {
 func BenchmarkChangeOfOneFile(b *testing.B) {
 	base := largeHub(b)
 	s := newSimulatedFleet(b)
-	told := status.NewMemo()
+	statusMemo := status.NewMemo()
 	turn := func(head *hub.Snapshot) {
 		s.past[head.Commit.Hash] = head
 		s.ledger.SetInForce(head.Commit.Hash)
 		p := plan.Resolve(plan.Input{InForce: head, Past: s.past, Ledger: s.ledger, Now: s.now, Memo: s.memo, ShortDecisions: true})
 		p.UpdateLedger(s.ledger)
-		s.report = status.Build(status.Input{Plan: p, InForce: head, Ledger: s.ledger, Now: s.now, Memo: told})
+		s.report = statusMemo.Build(status.Input{Plan: p, InForce: head, Ledger: s.ledger, Now: s.now})
 		s.report.UpdateLedger(s.ledger)
 	}
 	// reported folds the reports of all clusters that have applied a placement into the ledger.

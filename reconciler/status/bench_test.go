@@ -64,7 +64,7 @@ func (s *scene) resolve() {
 }
 
 func (s *scene) build() *status.Report {
-	return status.Build(status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now, Memo: s.memo})
+	return s.memo.Build(status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now})
 }
 
 func (s *scene) remember(r *status.Report) {

@@ -15,10 +15,10 @@ import (
 
 // A statusChange is what the status of a placement says of a cluster now, and what it said before.
 type statusChange struct {
-	now, was    api.PerClusterPlacementStatus // was is empty if the cluster was not selected
-	held        *plan.OnCluster
-	heldBefore  *plan.OnCluster // the previous plan; nil if the placement did not hold the cluster
-	newRevision bool            // another revision was assigned
+	now, was      api.PerClusterPlacementStatus // was is empty if the cluster was not selected
+	cluster       *plan.OnCluster
+	clusterBefore *plan.OnCluster // the previous plan; nil if the placement did not hold the cluster
+	newRevision   bool            // another revision was assigned
 }
 
 func (c *statusChange) differs() bool {
@@ -44,40 +44,34 @@ func reportsClusters(b *builder) bool {
 	return !b.p.Pending && (eventsSince(b) != nil || b.record == nil || b.record.Transitions == nil)
 }
 
-// clusterEvents are the events of the clusters of a placement.
-type clusterEvents struct {
-	usual    event.Grouping // of normal progress
-	problems []Event
-}
-
-// add adds the events of the cluster at a position of the plan.
-func (e *clusterEvents) add(b *builder, s *statusChange, at int) {
+// addEvents adds the events of the cluster at a position of the plan.
+func (s *statusChange) addEvents(b *builder, at int) {
 	if !reportsClusters(b) {
 		return
 	}
 	if old := eventsSince(b); old != nil {
 		if was := old.of.Position(s.now.ClusterName, at); was >= 0 {
-			s.heldBefore = old.of.Clusters[was]
+			s.clusterBefore = old.of.Clusters[was]
 		}
 	}
-	s.newRevision = s.heldBefore == nil || s.heldBefore.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash
-	s.addProgress(&e.usual)
+	s.newRevision = s.clusterBefore == nil || s.clusterBefore.Binding.Assigned.Hash != s.cluster.Binding.Assigned.Hash
+	s.addProgress(&b.progress)
 	for _, events := range [][]Event{s.problemEvents(), s.failedEvents(), s.diffEvents(b)} {
-		e.problems = append(e.problems, event.Limited(s.now.ClusterName, s.held.Binding.Assigned.Commit, events)...)
+		b.problems = append(b.problems, event.Limited(s.now.ClusterName, s.cluster.Binding.Assigned.Commit, events)...)
 	}
 }
 
 // clusterEvents adds the events of each cluster. Normal progress is grouped over many clusters.
 func (h *eventBuilder) clusterEvents() {
-	for _, e := range h.builder.onClusters.problems {
+	for _, e := range h.builder.problems {
 		h.add(e)
 	}
 	for _, name := range h.clustersLeft() {
 		e := event.Normal(api.Unscheduled, "The placement leaves the cluster")
 		e.Cluster = name
-		h.builder.onClusters.usual.Add(e, e.Reason)
+		h.builder.progress.Add(e, e.Reason)
 	}
-	for _, e := range h.builder.onClusters.usual.All() {
+	for _, e := range h.builder.progress.All() {
 		h.add(e)
 	}
 }
@@ -104,7 +98,7 @@ func (h *eventBuilder) clustersLeft() (out []string) {
 func (s *statusChange) addProgress(to *event.Grouping) {
 	add := func(c *metav1.Condition) {
 		e := event.Normal(c.Reason, c.Message)
-		e.Cluster, e.Commit = s.now.ClusterName, s.held.Binding.Assigned.Commit
+		e.Cluster, e.Commit = s.now.ClusterName, s.cluster.Binding.Assigned.Commit
 		to.Add(e, e.Reason)
 	}
 	if s.was.ClusterName == "" {
@@ -132,8 +126,8 @@ func (s *statusChange) problemEvents() []Event {
 	if !s.newRevision && meta.IsStatusConditionTrue(s.was.Conditions, api.Available) {
 		add(api.Applied, api.Available)
 	}
-	if s.held.Unusual().Failure != "" && s.held.Seen().Applied() && (s.heldBefore == nil || s.heldBefore.Unusual().Failure == "" || s.newRevision) {
-		out = append(out, event.Warning(api.UpdateFailed, "The assigned content has failed: "+s.held.Unusual().Failure))
+	if s.cluster.Unusual().Failure != "" && s.cluster.Seen().Applied() && (s.clusterBefore == nil || s.clusterBefore.Unusual().Failure == "" || s.newRevision) {
+		out = append(out, event.Warning(api.UpdateFailed, "The assigned content has failed: "+s.cluster.Unusual().Failure))
 	}
 	return out
 }
@@ -156,7 +150,7 @@ func (s *statusChange) failedEvents() []Event {
 // awaitsDefinition reports whether an object is not applied only because its
 // CustomResourceDefinition, which is placed on the cluster too, is not established yet.
 func (s *statusChange) awaitsDefinition(i api.ResourceIdentifier) bool {
-	return s.held.Seen() != nil && slices.ContainsFunc(s.held.Seen().Exceptions, func(o protocol.ObjectState) bool {
+	return s.cluster.Seen() != nil && slices.ContainsFunc(s.cluster.Seen().Exceptions, func(o protocol.ObjectState) bool {
 		return o.Pending && o.Applied.Reason == api.DecodingErred && o.Identifier().SortKey() == i.SortKey()
 	})
 }

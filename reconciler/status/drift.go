@@ -3,14 +3,12 @@ package status
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
-	"github.com/gitfleet/gitfleet/reconciler/status/event"
 )
 
 // A Drift is one object on one cluster that differs, or has differed, from the hub. KubeFleet's
@@ -100,63 +98,4 @@ func foreign(p *plan.Placement, c *plan.OnCluster, o *protocol.ObjectState) Drif
 	}
 	slices.SortStableFunc(d.By, func(a, b api.Actor) int { return b.Time.Compare(a.Time) })
 	return d
-}
-
-// driftEvents adds events about objects that others changed, about what was done, and about the
-// end of a drift.
-func (h *eventBuilder) driftEvents(now []Drift) {
-	known := map[string]*Drift{} // by cluster and object
-	at := func(d *Drift) string {
-		return d.Cluster + " " + d.ResourceIdentifier.SortKey() + strconv.FormatBool(d.Addition)
-	}
-	if h.old != nil {
-		for i := range h.old.drifts {
-			known[at(&h.old.drifts[i])] = &h.old.drifts[i]
-		}
-	}
-	var events []Event
-	for i := range now {
-		d := &now[i]
-		if e, isNew := driftEvent(d, known[at(d)]); isNew {
-			events = append(events, e)
-		}
-		if i+1 == len(now) || now[i+1].Cluster != d.Cluster {
-			h.addLimited(d.Cluster, h.commitOn(d.Cluster), events)
-			events = nil
-		}
-	}
-}
-
-// driftEvent returns the event for one object if it drifted again or its state has changed.
-func driftEvent(d, was *Drift) (e Event, isNew bool) {
-	if was != nil && was.State == d.State && was.Count >= d.Count {
-		return Event{}, false
-	}
-	who := "somebody"
-	if len(d.By) > 0 {
-		who = event.Few(d.By, api.Actor.String)
-	}
-	did := " was changed by " + who + ": " + event.Few(d.Paths, func(p api.Difference) string { return p.Path })
-	if d.Deleted {
-		did = " was deleted"
-	}
-	object := d.ID().String()
-	switch d.State {
-	case api.DriftStanding, api.DriftHeld:
-		return event.Warning(api.DriftFound, object+did+"; it is left as it is"), true
-	case api.DriftAdded:
-		return event.Warning(api.DriftFound, object+": "+who+" has added "+event.Few(d.Paths, func(p api.Difference) string { return p.Path })+", which Git does not have; it is left as it is"), true
-	case api.DriftContested:
-		return event.Warning(api.DriftContestedReason, object+did+"; "+cmp.Or(d.Message, "another writer keeps reverting it")), true
-	case api.DriftRepaired:
-		if d.Addition {
-			return event.Warning(api.DriftPutBack, object+": "+who+" had added "+event.Few(d.Paths, func(p api.Difference) string { return p.Path })+", which was removed"), true
-		}
-		return event.Warning(api.DriftPutBack, object+did+"; it was put back"), true
-	case api.DriftAltered:
-		return event.Warning(api.ValuesAltered, object+" is not stored as it is applied: "+event.Few(d.Paths, func(p api.Difference) string { return p.Path })+"; "+d.Message), true
-	case api.DriftEnded:
-		return event.Normal(api.DriftGone, object+" no longer differs from Git"), was != nil
-	}
-	return Event{}, false
 }

@@ -1,15 +1,12 @@
 package status
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // ExplainVersion is the schema of an explanation in JSON. Fields of this version are never
@@ -52,92 +49,29 @@ type ExplainedCluster struct {
 	Change    []string                  `json:"change,omitempty"`
 }
 
-// An UnknownError says that no object has the requested name.
-type UnknownError struct {
-	// What is the kind, such as "placement"; Exist are the existing names.
-	What, Name string
-	Exist      []string
-}
-
-// unknown returns the error that none of all has a name, sorted as all are.
-func unknown[T any](what, name string, all []T, nameOf func(T) string) *UnknownError {
-	e := &UnknownError{What: what, Name: name}
-	for _, t := range all {
-		e.Exist = append(e.Exist, nameOf(t))
-	}
-	return e
-}
-
-func (e *UnknownError) Error() string {
-	const few = 20
-	text := "there is no " + e.What + " " + e.Name
-	if len(e.Exist) == 0 {
-		return text + ", and no other either"
-	}
-	if near := e.suggestion(); near != "" {
-		return text + "; did you mean " + near + "?"
-	}
-	text += "; there are " + strings.Join(e.Exist[:min(few, len(e.Exist))], ", ")
-	if more := len(e.Exist) - few; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-// suggestion returns the name that the user probably meant: one that is similar to the given
-// name, or whose last part is.
-func (e *UnknownError) suggestion() string {
-	if len(e.Name) <= 3 { // too short for a suggestion
-		return ""
-	}
-	if near := api.Closest(e.Name, e.Exist); near != "" || strings.Contains(e.Name, "/") {
-		return near
-	}
-	var last []string
-	for _, name := range e.Exist {
-		last = append(last, name[strings.LastIndexByte(name, '/')+1:])
-	}
-	if i := slices.Index(last, api.Closest(e.Name, last)); i >= 0 {
-		return e.Exist[i]
-	}
-	return ""
-}
-
-// A scheduling is the scheduler's input for one placement, and its result.
-type scheduling struct {
-	outline Explanation
-	of      *plan.Placement
-}
-
-func newScheduling(p *plan.Placement, s api.PlacementStatus) scheduling {
-	return scheduling{of: p, outline: Explanation{
-		APIVersion: ExplainVersion, Placement: p.Key.String(), Origin: p.Spec.Origin.String(),
-		PlacementType: p.Spec.Spec.Policy.Type(), PolicyHash: p.Schedule.Policy,
-		Wanted: p.Schedule.Wanted, Found: p.Schedule.Found,
-		Scheduled: s.Conditions[0], Problems: append([]string{}, texts(p.Warnings)...),
-	}}
-}
-
 // Explain returns why a placement (crp/NAME or rp/NAMESPACE/NAME) goes to its clusters: all
 // clusters, or one if cluster is not empty. The error is an *UnknownError if the placement or
 // the cluster does not exist.
 func (r *Report) Explain(name, cluster string) (*Explanation, error) {
-	q, err := r.schedulingOf(name)
+	found, err := r.inGit(name)
 	if err != nil {
 		return nil, err
 	}
-	e := q.outline
-	e.Commit = r.InForce.Commit.Hash
-	e.Clusters = []ExplainedCluster{}
-	request := q.of.SchedulerInput()
+	p := found.of
+	e := &Explanation{
+		APIVersion: ExplainVersion, Commit: r.InForce.Commit.Hash, Placement: name, Origin: p.Spec.Origin.String(),
+		PlacementType: p.Spec.Spec.Policy.Type(), PolicyHash: p.Schedule.Policy, Wanted: p.Schedule.Wanted, Found: p.Schedule.Found,
+		Scheduled: found.status().Conditions[0], Problems: append([]string{}, texts(p.Warnings)...), Clusters: []ExplainedCluster{},
+	}
+	request := p.SchedulerInput()
 	if request == nil {
-		return &e, nil
+		return e, nil
 	}
 	all := placement.Explain(*request)
 	for _, c := range all {
 		if cluster == "" || c.Cluster == cluster {
 			e.Clusters = append(e.Clusters, explained(c))
-			if on := q.of.On(c.Cluster); on != nil && c.Selected {
+			if on := p.On(c.Cluster); on != nil && c.Selected {
 				e.Clusters[len(e.Clusters)-1].Waits = on.Waits
 			}
 		}
@@ -147,23 +81,23 @@ func (r *Report) Explain(name, cluster string) (*Explanation, error) {
 		slices.Sort(err.Exist)
 		return nil, err
 	}
-	return &e, nil
+	return e, nil
 }
 
-// schedulingOf returns the scheduler's input and result for a placement.
-func (r *Report) schedulingOf(name string) (*scheduling, error) {
+// inGit returns the report of a placement that is not being removed. The error is an *UnknownError if there is none.
+func (r *Report) inGit(name string) (*placementEntry, error) {
 	nameOf := func(e *placementEntry) string { return e.detail.Placement }
-	var inGit []*placementEntry // the others are being removed
+	var all []*placementEntry
 	for e := range r.entries.Values() {
 		if e.of.Spec == nil {
 			continue
 		}
 		if nameOf(e) == name {
-			return &e.scheduling, nil
+			return e, nil
 		}
-		inGit = append(inGit, e)
+		all = append(all, e)
 	}
-	err := unknown("placement", name, inGit, nameOf)
+	err := unknown("placement", name, all, nameOf)
 	slices.Sort(err.Exist)
 	return nil, err
 }

@@ -113,7 +113,7 @@ func TestPendingConditionKeepsItsTime(t *testing.T) {
 	var since time.Time
 	for range 3 {
 		s.now = s.now.Add(time.Second)
-		r := status.Build(status.Input{Plan: plan.Pending(s.in.InForce), InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now, Memo: s.memo})
+		r := s.memo.Build(status.Input{Plan: plan.Pending(s.in.InForce), InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now})
 		c := slices.Collect(r.EachClusterResourcePlacement())[0].Status.Conditions[0]
 		if since.IsZero() {
 			since = c.LastTransitionTime.Time

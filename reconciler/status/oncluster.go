@@ -2,12 +2,16 @@ package status
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 )
 
@@ -40,53 +44,89 @@ func (b *builder) cluster(at int, d placement.Decision, index string) api.PerClu
 	return s
 }
 
-// onCluster returns what the status says of a cluster.
-func (b *builder) onCluster(c *plan.OnCluster) conditions.Cluster {
-	return conditions.On(b.p, c, b.unanswered[c.Binding.Cluster])
+// bareDetail returns the details of a cluster without the texts about its objects, and the deletions that are held.
+func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, held []protocol.Braked) {
+	lag := p.Lag(c)
+	e = ClusterDetail{
+		Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Behind: lag.Commits, BehindSince: lag.Since,
+		Failure: c.Unusual().Failure, Waits: c.Waits, Suspended: c.Unusual().Suspended, Removing: c.Binding.Removing,
+	}
+	if c.Deferred {
+		e.Hold = &Hold{c.DeferredUntil(), c.Overdue}
+	}
+	seen := c.Seen()
+	if seen == nil {
+		return e, nil
+	}
+	ours := c.Unusual().Refusal == ""
+	e.Applied, e.Available, e.Objects = ours && seen.Applied(), ours && seen.Available(), seen.Total
+	e.Progressing = ours && seen.Done && !e.Available && c.Unusual().Failure == "" && seen.Failed() == nil
+	e.FailedObjects = seen.FailedObjects()
+	held, pending := c.HeldDeletions()
+	if pending {
+		e.Deleting, held = len(held), nil
+	}
+	return e, held
 }
 
-// external reports whether an external controller runs the rollout.
-func (b *builder) external() bool { return conditions.External(b.p) }
-
-// useCommonContent reports the content that all clusters hold, if it is the same. The objects
-// that an older content selected are no longer known.
-func (b *builder) useCommonContent(s *api.PlacementStatus) {
-	latest := s.ObservedResourceIndex
-	if s.ObservedResourceIndex, _ = b.common(); s.ObservedResourceIndex != latest {
-		s.SelectedResources = nil
+// clusterDetail returns the details of a cluster.
+func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
+	p := b.p
+	e, held := bareDetail(p, c)
+	seen := c.Seen()
+	if seen == nil {
+		return e
 	}
+	if p.Spec != nil {
+		e.Cause = b.onCluster(c).Cause()
+	}
+	e.Failure = conditions.FailureText(c.Unusual().Failure, seen)
+	for _, b := range held {
+		e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
+	}
+	undeleted := seen.Unusual()
+	for _, f := range undeleted.DeletionErrors {
+		e.DeletionErrors = append(e.DeletionErrors, f.ID.String()+": "+f.Message)
+	}
+	for _, id := range undeleted.Lingering {
+		e.Lingering = append(e.Lingering, lingeringText(undeleted, id))
+	}
+	for _, w := range undeleted.Waiting {
+		e.Lingering = append(e.Lingering, waitingText(p.Key, w))
+	}
+	return e
 }
 
-// common returns the index of the content that all selected clusters hold, empty if they hold none; same
-// is false if they hold different ones.
-func (b *builder) common() (index string, same bool) {
-	first, lines := true, lineBuilder{b}.lines()
-	for i, c := range b.p.Clusters {
-		switch {
-		case !lines.At(i).selected:
-		case first:
-			index, first = conditions.IndexOn(b.p, c), false
-		case index != conditions.IndexOn(b.p, c):
-			return "", false
-		}
+// lingeringText describes an object that was deleted and still exists: since when, and why.
+func lingeringText(of protocol.Incidents, id api.ID) string {
+	var notes []string
+	at := slices.IndexFunc(of.Terminating, func(t protocol.Terminating) bool { return t.ID == id })
+	if at >= 0 {
+		notes = append(notes, "since "+of.Terminating[at].Since.UTC().Format(time.RFC3339))
 	}
-	return index, true
+	if i := slices.IndexFunc(of.Finalizing, func(f protocol.Finalizing) bool { return f.ID == id }); i >= 0 {
+		notes = append(notes, "finalizers: "+of.Finalizing[i].Finalizers)
+	}
+	if slices.Contains(of.Collecting, id) {
+		notes = append(notes, "until the garbage collector has deleted what was made of it")
+	}
+	if at >= 0 && of.Terminating[at].Why != "" {
+		notes = append(notes, of.Terminating[at].Why)
+	}
+	if len(notes) == 0 {
+		return id.String()
+	}
+	return id.String() + " (" + strings.Join(notes, "; ") + ")"
 }
 
-// externalRolloutStarted is the condition RolloutStarted of a placement with an external
-// rollout; v is the aggregate of its clusters.
-func (b *builder) externalRolloutStarted(v conditions.Value) conditions.Value {
-	index, same := b.common()
-	why := "different resource snapshot versions are observed across clusters"
-	switch {
-	case same && index != "":
-		return v
-	case same:
-		run := "ClusterStagedUpdateRun"
-		if b.p.Key.Namespace != "" {
-			run = "StagedUpdateRun"
-		}
-		why = fmt.Sprintf("no resource snapshot name is observed across clusters. To determine rollout status, check the %s resources with spec.placementName matching this placement", run)
+// waitingText describes objects that are not deleted yet.
+func waitingText(placement api.PlacementKey, w protocol.DeletionWait) string {
+	first := w.For.String()
+	if w.Of != placement {
+		first += " of " + w.Of.String()
 	}
-	return conditions.Unknown(api.RolloutControlledByExternalController, "Rollout is controlled by an external controller and "+why)
+	if w.Objects == 1 {
+		return fmt.Sprintf("%s (not deleted before %s is gone)", w.Example, first)
+	}
+	return fmt.Sprintf("%s and %d more (not deleted before %s is gone)", w.Example, w.Objects-1, first)
 }

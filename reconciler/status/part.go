@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
-	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
@@ -78,42 +76,6 @@ func objects[T any](r *Report, list []*T, of func(*placementEntry) *T) iter.Seq[
 	}
 }
 
-// lists collects the lists of a report. A list with the same items as that of the report before is the same slice.
-type lists struct {
-	clusters sharedlist.Collector[*api.MemberCluster]
-	details  sharedlist.Collector[*Detail]
-	entries  *sharedlist.Editor[*placementEntry]
-	added    int // entries
-}
-
-// newLists returns empty lists for the report about some placements.
-func newLists(last *Report, of sharedlist.List[*plan.Placement]) *lists {
-	n := 0
-	for p := range of.Values() {
-		if !p.Forget {
-			n++
-		}
-	}
-	return &lists{clusters: sharedlist.Like(last.Clusters), details: sharedlist.Like(last.Details), entries: last.entries.Edit(n)}
-}
-
-// add adds the report of a placement.
-func (l *lists) add(e *placementEntry) {
-	if l.entries.At(l.added) != e {
-		l.entries.Set(l.added, e)
-	}
-	l.added++
-	l.details.Add(e.detail)
-}
-
-// set sets the lists of a report.
-func (l *lists) set(r *Report) {
-	r.Clusters, r.Details, r.entries = l.clusters.Slice(), l.details.Slice(), l.entries.List()
-	if r.Details == nil {
-		r.Details = []*Detail{} // a list in JSON
-	}
-}
-
 // Each yields the details of all placements one after the other, whole, with the status of the placement; nil for one that was
 // removed from the repository. The PlacementStatuses are only those that say more of a cluster than its details do: see Refusal.
 // The details of the clusters are valid until the next placement.
@@ -141,6 +103,43 @@ func (r *Report) Each() iter.Seq2[*Detail, *api.PlacementStatus] {
 			}
 		}
 	}
+}
+
+// whole returns the report of the placement with everything that is only made when it is asked for: for one cluster or, if the
+// name is empty, for all.
+func (e *placementEntry) whole(cluster string) *placementEntry {
+	out, detail, b := *e, *e.detail, e.reader()
+	out.detail = &detail
+	var statuses []api.PerClusterPlacementStatus
+	if cluster == "" {
+		for _, c := range e.of.Clusters {
+			detail.Clusters = append(detail.Clusters, b.clusterDetail(c))
+		}
+		if e.of.Spec != nil {
+			statuses = b.clusters(metadata.SnapshotIndex(e.of.Record.Index), nil)
+		}
+	} else if c := e.of.On(cluster); c != nil {
+		detail.Clusters = []ClusterDetail{b.clusterDetail(c)}
+		if s, selected := e.statusOn(b, cluster, 0); selected {
+			statuses = []api.PerClusterPlacementStatus{s}
+		}
+	}
+	if len(statuses) == 0 {
+		return &out
+	}
+	if e.cluster != nil {
+		o := *e.cluster
+		o.Status.PlacementStatuses, out.cluster = statuses, &o
+	}
+	if e.namespaced != nil {
+		o := *e.namespaced
+		o.Status.PlacementStatuses, out.namespaced = statuses, &o
+	}
+	if e.mirror != nil {
+		o := *e.mirror
+		o.SourceStatus.PlacementStatuses, out.mirror = statuses, &o
+	}
+	return &out
 }
 
 // saysMore reports whether the status of the cluster at a position says something that its details do not: that the content was
@@ -181,6 +180,22 @@ func (o *OnDemand) ResourcePlacement() *api.ResourcePlacement {
 // PlacementStatus returns the status that is shown in the placed namespace; nil if there is none.
 func (o *OnDemand) PlacementStatus() *api.ClusterResourcePlacementStatus {
 	return (*placementEntry)(o).whole("").mirror
+}
+
+// PlacementStatuses returns the statuses of all placements in the repository, by name.
+func PlacementStatuses(r *Report) map[string]*api.PlacementStatus {
+	out := map[string]*api.PlacementStatus{}
+	for p := range r.EachClusterResourcePlacement() {
+		if p.DeletionTimestamp == nil {
+			out[api.PlacementKey{Name: p.Name}.String()] = &p.Status
+		}
+	}
+	for p := range r.EachResourcePlacement() {
+		if p.DeletionTimestamp == nil {
+			out[api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()] = &p.Status
+		}
+	}
+	return out
 }
 
 // An Outline is what tables say of the clusters of a placement.

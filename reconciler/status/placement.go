@@ -1,43 +1,37 @@
 package status
 
 import (
-	"cmp"
+	"fmt"
 	"maps"
+	"reflect"
+	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
-	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
+	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
+	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
 )
 
-// A builder builds the status of one placement.
-type builder struct {
-	in     Input
-	p      *plan.Placement
-	record *ledger.Placement // the record in the ledger; may be nil
-	// old is the previous report of the placement; nil if there is none. earlier is the same, if what is unchanged on a cluster is
-	// reported as there; nil otherwise.
-	old, earlier *placementEntry
-	// existing is the report whose details are asked for; nil while the builder makes a new one.
-	existing *placementEntry
-
-	lines *sharedlist.Editor[line] // nil until they are asked for
-	// stay says that the clusters are those of the earlier report, with the same decisions.
-	stay bool
-	// unanswered are the reasons why clusters that have not reported yet do not answer.
-	unanswered  map[string]string
-	transitions []Transitions
-	shared      *sharedTransitions
-	// differs says that the status of a cluster is not that of the old report.
-	differs    bool
-	onClusters clusterEvents
-	// scratch is memory for the conditions of one cluster after the other; nil if they are kept.
-	scratch []metav1.Condition
+// entry returns the report of the placement without runs, and what has changed in the builder.
+func (b *builder) entry() *placementEntry {
+	e := &placementEntry{of: b.p, at: b.in.Now, conditions: b.in.Conditions, undecided: b.record == nil, detail: b.detail(), drifts: drifts(b.p, lineBuilder{b}.clustersWith(isDrifted)...)}
+	if b.p.Spec == nil {
+		b.terminate(e)
+		return e
+	}
+	s := b.status()
+	e.lines, e.unanswered, e.missingSince = lineBuilder{b}.lines().List(), b.unanswered, b.missingSince()
+	e.set(b.meta(), b.p.Spec.Spec, s)
+	return e
 }
 
 // meta returns the metadata that Kubernetes clients expect. The commit is the one that last
@@ -106,11 +100,48 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 	return b.finish(set, "")
 }
 
-func (b *builder) prefix() string { return conditions.Prefix(b.p.Key.Namespace) }
+// useCommonContent reports the content that all clusters hold, if it is the same. The objects
+// that an older content selected are no longer known.
+func (b *builder) useCommonContent(s *api.PlacementStatus) {
+	latest := s.ObservedResourceIndex
+	if s.ObservedResourceIndex, _ = b.common(); s.ObservedResourceIndex != latest {
+		s.SelectedResources = nil
+	}
+}
 
-func (b *builder) expected() []string { return conditions.Expected(&b.p.Spec.Spec) }
+// common returns the index of the content that all selected clusters hold, empty if they hold none; same
+// is false if they hold different ones.
+func (b *builder) common() (index string, same bool) {
+	first, lines := true, lineBuilder{b}.lines()
+	for i, c := range b.p.Clusters {
+		switch {
+		case !lines.At(i).selected:
+		case first:
+			index, first = conditions.IndexOn(b.p, c), false
+		case index != conditions.IndexOn(b.p, c):
+			return "", false
+		}
+	}
+	return index, true
+}
 
-func (b *builder) reportsDiff() bool { return b.p.Spec.Spec.Strategy.ReportsDiff() }
+// externalRolloutStarted is the condition RolloutStarted of a placement with an external
+// rollout; v is the aggregate of its clusters.
+func (b *builder) externalRolloutStarted(v conditions.Value) conditions.Value {
+	index, same := b.common()
+	why := "different resource snapshot versions are observed across clusters"
+	switch {
+	case same && index != "":
+		return v
+	case same:
+		run := "ClusterStagedUpdateRun"
+		if b.p.Key.Namespace != "" {
+			run = "StagedUpdateRun"
+		}
+		why = fmt.Sprintf("no resource snapshot name is observed across clusters. To determine rollout status, check the %s resources with spec.placementName matching this placement", run)
+	}
+	return conditions.Unknown(api.RolloutControlledByExternalController, "Rollout is controlled by an external controller and "+why)
+}
 
 // clusters returns an entry for each selected cluster in the scheduler's order, then one without a name for each missing cluster.
 // wanted says of which clusters there are entries, by their positions in the plan; nil means of all.
@@ -137,17 +168,6 @@ func (b *builder) clusters(index string, wanted func(at int) bool) []api.PerClus
 	return out
 }
 
-// missingClusters returns the decisions about the first clusters that are not selected, as many as clusters are missing.
-func (b *builder) missingClusters(decisions []placement.Decision) (out []placement.Decision) {
-	n := b.p.Schedule.Wanted - b.p.Schedule.Found
-	for i := 0; i < len(decisions) && len(out) < n; i++ {
-		if !decisions[i].Selected {
-			out = append(out, decisions[i])
-		}
-	}
-	return out
-}
-
 // missing returns the conditions of a missing cluster. They have changed when the placement's
 // condition Scheduled became false.
 func (b *builder) missing(d placement.Decision) []metav1.Condition {
@@ -161,17 +181,92 @@ func (b *builder) missing(d placement.Decision) []metav1.Condition {
 	return set.list
 }
 
-// decisions returns the scheduler's decisions or, if it could not be called, one for each
-// cluster that the placement keeps.
-func (b *builder) decisions() []placement.Decision {
-	if b.p.Selection.Invalid == "" && b.p.InternalError == "" {
-		return b.p.Schedule.Decisions
+// detail returns the details of the placement without those of its clusters.
+func (b *builder) detail() *Detail {
+	p := b.p
+	d := &Detail{
+		Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.InternalError, Stopped: p.Rollout.Stopped,
+		Proven: p.Record.Proven.Commit, Selected: len(p.Selection.Objects),
 	}
-	var out []placement.Decision
-	for _, c := range b.p.Clusters {
-		if !c.Binding.Unscheduled {
-			out = append(out, placement.Decision{Cluster: c.Binding.Cluster, Selected: true, Reason: cmp.Or(c.Binding.Reason, "the cluster keeps what it holds")})
+	if p.Spec == nil {
+		return d
+	}
+	updated := count(lineBuilder{b}.lines().All(), func(of line) bool { return of.facts&isUpdated != 0 })
+	d.UpdateRun, d.FailedContent = updaterun.Of(p, b.in.Now, b.in.ApprovalsInGit), updaterun.FailedContentOf(p)
+	d.Origin, d.NoMembers, d.Short = p.Spec.Origin.String(), p.NoMembers, max(0, p.Schedule.Wanted-p.Schedule.Found)
+	for _, a := range p.Absent {
+		reason, _, _ := strings.Cut(a.Reason, fleet.LastReceived) // which is said of the cluster
+		d.Absent = append(d.Absent, Absence{a.Cluster, reason, a.Usability == fulfilment.Refused})
+	}
+	budget := p.Rollout.Budget
+	nothing := len(p.Clusters) == 0 && budget.Target == 0 && !p.Record.RollingOut()
+	if !nothing && !p.Record.RolloutStarted.IsZero() {
+		d.Rollout = &Rollout{
+			Started: p.Record.RolloutStarted, Finished: p.Record.RolloutFinished, Updated: updated, Target: budget.Target,
+			Unavailable: max(0, budget.Target-budget.NotCounted-budget.Ready), MaxUnavailable: budget.MaxUnavailable,
 		}
 	}
+	return d
+}
+
+func texts(ps problem.List) []string {
+	var out []string
+	for _, p := range ps {
+		out = append(out, p.Error())
+	}
 	return out
+}
+
+// mirrored reports whether the status is shown in the namespace of the placed objects.
+func (b *builder) mirrored() bool {
+	return b.p.Key.Namespace == "" && b.p.Spec.Spec.StatusReportingScope == api.NamespaceAccessible
+}
+
+// placedNamespace is the namespace that a placement selects; empty if it names none.
+func (b *builder) placedNamespace() string {
+	for _, t := range b.p.Spec.Spec.ResourceSelectors {
+		if t.Group == "" && t.Kind == "Namespace" {
+			return t.Name
+		}
+	}
+	return ""
+}
+
+// statusSynced is the condition StatusSynced.
+func (b *builder) statusSynced(selected []api.ResourceIdentifier) conditions.Value {
+	namespace := b.placedNamespace()
+	why := fmt.Sprintf("the placement does not select the namespace %q", namespace)
+	switch {
+	case namespace == "":
+		why = "the placement names no namespace"
+	case slices.ContainsFunc(selected, func(i api.ResourceIdentifier) bool {
+		return i.Group == "" && i.Kind == "Namespace" && i.Name == namespace
+	}):
+		return conditions.True(api.StatusSyncSucceeded, fmt.Sprintf("Successfully created or updated ClusterResourcePlacementStatus in namespace '%s'", namespace))
+	}
+	return conditions.False(api.StatusSyncFailed, "Failed to create or update ClusterResourcePlacementStatus: "+why)
+}
+
+// mirror returns the status as it is shown in the namespace; nil if it is not. An unchanged
+// status is the same object as before, with the same time. old is the report before; nil if it said something else of clusters.
+func (b *builder) mirror(of *api.ClusterResourcePlacement, old *placementEntry) *api.ClusterResourcePlacementStatus {
+	if !b.mirrored() || !meta.IsStatusConditionTrue(of.Status.Conditions, b.prefix()+api.StatusSynced) {
+		return nil
+	}
+	source := of.Status
+	source.Conditions = slices.DeleteFunc(slices.Clone(source.Conditions), func(c metav1.Condition) bool {
+		return strings.HasSuffix(c.Type, api.StatusSynced)
+	})
+	namespace := b.placedNamespace()
+	if old != nil && old.mirror != nil && old.mirror.Namespace == namespace && reflect.DeepEqual(old.mirror.SourceStatus, source) {
+		return old.mirror
+	}
+	const kind = "ClusterResourcePlacementStatus"
+	return &api.ClusterResourcePlacementStatus{
+		TypeMeta: metadata.Type(api.PlacementGroup, kind),
+		ObjectMeta: metav1.ObjectMeta{
+			Name: of.Name, Namespace: namespace, UID: metadata.UID(of.CreationTimestamp.Time, kind, namespace, of.Name), CreationTimestamp: of.CreationTimestamp,
+		},
+		SourceStatus: source, LastUpdatedTime: metav1.NewTime(b.in.Now),
+	}
 }

@@ -160,7 +160,7 @@ func TestEqualTransitionsAreShared(t *testing.T) {
 		b.in.Now, b.record = now, &ledger.Placement{}
 		set := b.newConditionSet("", -1)
 		set.add(api.Scheduled, conditions.Value{Status: status, Reason: "r", Message: "m"})
-		return reflect.ValueOf(all.of(&set)).Pointer()
+		return reflect.ValueOf(all.of(set.list)).Pointer()
 	}
 	first, later, untrue := at(noon, metav1.ConditionTrue), at(noon.Add(time.Second), metav1.ConditionTrue), at(noon, metav1.ConditionFalse)
 	if first == later || first == untrue || first != at(noon, metav1.ConditionTrue) || len(all.Recent) != 3 {

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,16 +25,6 @@ var reached = []struct{ typ, reason, message string }{
 	{api.Applied, api.PlacementApplied, "Resources have been applied to the selected cluster(s)"},
 	{api.Available, api.PlacementAvailable, "Resources are available on the selected cluster(s)"},
 	{api.DiffReported, api.PlacementDiffReported, "Configuration differences have been reported on the selected cluster(s)"},
-}
-
-// An eventBuilder compares the status of a placement with the previous one and collects events.
-type eventBuilder struct {
-	builder *builder
-	// old is the previous report; nil if there is none. Then the ledger has the conditions from
-	// before a restart.
-	old           *placementEntry
-	before, after api.PlacementStatus
-	events        []Event
 }
 
 // events returns the events about the changes of a placement since the last report.
@@ -74,56 +65,6 @@ func (b *builder) events(after api.PlacementStatus, drifts []Drift) []Event {
 		h.warnings()
 	}
 	return h.about()
-}
-
-// add adds an event; one without a commit gets the commit in force.
-func (h *eventBuilder) add(e Event) {
-	e.Commit = cmp.Or(e.Commit, h.builder.in.InForce.Commit.Hash)
-	h.events = append(h.events, e)
-}
-
-// addAll adds events.
-func (h *eventBuilder) addAll(events []Event) {
-	for _, e := range events {
-		h.add(e)
-	}
-}
-
-// about returns the events, with the placement as the involved object.
-func (h *eventBuilder) about() []Event {
-	return event.AboutPlacement(h.builder.p.Key, h.builder.p.Record.Created, h.builder.in.Now, h.events)
-}
-
-// fresh reports whether a condition is about this generation of the spec.
-func (h *eventBuilder) fresh(c metav1.Condition) bool {
-	return c.ObservedGeneration == h.builder.p.Record.Generation
-}
-
-// statusBefore is the previous status of a condition of the placement for this generation of
-// its spec.
-func (h *eventBuilder) statusBefore(typ string) string {
-	if h.old == nil {
-		if h.builder.record == nil {
-			return ""
-		}
-		return h.builder.record.Transitions[typ].Status
-	}
-	if c := meta.FindStatusCondition(h.before.Conditions, typ); c != nil && h.fresh(*c) {
-		return string(c.Status)
-	}
-	return ""
-}
-
-// becameTrue reports whether a condition of the placement has become true.
-func (h *eventBuilder) becameTrue(typ string) bool {
-	return meta.IsStatusConditionTrue(h.after.Conditions, typ) && h.statusBefore(typ) != string(metav1.ConditionTrue)
-}
-
-// done reports whether all expected conditions of a placement are true.
-func (h *eventBuilder) done(s api.PlacementStatus) bool {
-	return !slices.ContainsFunc(append(h.builder.expected(), api.Scheduled), func(typ string) bool {
-		return !meta.IsStatusConditionTrue(s.Conditions, h.builder.prefix()+typ)
-	})
 }
 
 // schedulingEvents adds events about the condition Scheduled, for which KubeFleet has none.
@@ -197,29 +138,6 @@ func (h *eventBuilder) warnings() {
 	}
 }
 
-// clusterBefore returns the previous plan for a cluster; nil if the placement did not hold it.
-func (h *eventBuilder) clusterBefore(cluster string) *plan.OnCluster {
-	if h.old == nil {
-		return nil
-	}
-	return h.old.of.On(cluster)
-}
-
-// commitOn returns the commit that is assigned to a cluster; empty if the placement does not hold it.
-func (h *eventBuilder) commitOn(cluster string) string {
-	if c := h.builder.p.On(cluster); c != nil {
-		return c.Binding.Assigned.Commit
-	}
-	return ""
-}
-
-// addLimited adds events of one cluster, of which only some are listed one by one if there are many.
-func (h *eventBuilder) addLimited(cluster, commit string, events []Event) {
-	for _, e := range event.Limited(cluster, commit, events) {
-		h.add(e)
-	}
-}
-
 // deletedEvents returns the events of a placement that was deleted from the repository: the
 // deletion itself, and what holds up the removal.
 func (b *builder) deletedEvents(old *placementEntry) []Event {
@@ -245,4 +163,63 @@ func removedEvents(p *plan.Placement, in Input) []Event {
 	}
 	e := event.Normal(api.PlacementCleanupFinalizerRemoved, "Deleted the snapshots and removed the placement cleanup finalizer")
 	return event.AboutPlacement(p.Key, p.Record.Created, in.Now, []Event{e})
+}
+
+// driftEvents adds events about objects that others changed, about what was done, and about the
+// end of a drift.
+func (h *eventBuilder) driftEvents(now []Drift) {
+	known := map[string]*Drift{} // by cluster and object
+	at := func(d *Drift) string {
+		return d.Cluster + " " + d.ResourceIdentifier.SortKey() + strconv.FormatBool(d.Addition)
+	}
+	if h.old != nil {
+		for i := range h.old.drifts {
+			known[at(&h.old.drifts[i])] = &h.old.drifts[i]
+		}
+	}
+	var events []Event
+	for i := range now {
+		d := &now[i]
+		if e, isNew := driftEvent(d, known[at(d)]); isNew {
+			events = append(events, e)
+		}
+		if i+1 == len(now) || now[i+1].Cluster != d.Cluster {
+			h.addLimited(d.Cluster, h.commitOn(d.Cluster), events)
+			events = nil
+		}
+	}
+}
+
+// driftEvent returns the event for one object if it drifted again or its state has changed.
+func driftEvent(d, was *Drift) (e Event, isNew bool) {
+	if was != nil && was.State == d.State && was.Count >= d.Count {
+		return Event{}, false
+	}
+	who := "somebody"
+	if len(d.By) > 0 {
+		who = event.Few(d.By, api.Actor.String)
+	}
+	did := " was changed by " + who + ": " + event.Few(d.Paths, func(p api.Difference) string { return p.Path })
+	if d.Deleted {
+		did = " was deleted"
+	}
+	object := d.ID().String()
+	switch d.State {
+	case api.DriftStanding, api.DriftHeld:
+		return event.Warning(api.DriftFound, object+did+"; it is left as it is"), true
+	case api.DriftAdded:
+		return event.Warning(api.DriftFound, object+": "+who+" has added "+event.Few(d.Paths, func(p api.Difference) string { return p.Path })+", which Git does not have; it is left as it is"), true
+	case api.DriftContested:
+		return event.Warning(api.DriftContestedReason, object+did+"; "+cmp.Or(d.Message, "another writer keeps reverting it")), true
+	case api.DriftRepaired:
+		if d.Addition {
+			return event.Warning(api.DriftPutBack, object+": "+who+" had added "+event.Few(d.Paths, func(p api.Difference) string { return p.Path })+", which was removed"), true
+		}
+		return event.Warning(api.DriftPutBack, object+did+"; it was put back"), true
+	case api.DriftAltered:
+		return event.Warning(api.ValuesAltered, object+" is not stored as it is applied: "+event.Few(d.Paths, func(p api.Difference) string { return p.Path })+"; "+d.Message), true
+	case api.DriftEnded:
+		return event.Normal(api.DriftGone, object+" no longer differs from Git"), was != nil
+	}
+	return Event{}, false
 }

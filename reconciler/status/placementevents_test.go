@@ -34,7 +34,7 @@ func eventsAfter(before, after *builder) []string {
 	if before != nil {
 		old = before.entry()
 	}
-	after.old, after.lines, after.onClusters, after.transitions = old, nil, clusterEvents{}, nil
+	after.old, after.lines, after.progress, after.problems, after.transitions = old, nil, nil, nil, nil
 	e := after.entry()
 	return onClusters(after.events(e.status(), e.drifts))
 }

@@ -218,13 +218,12 @@ func (s *scene) turn() {
 	if s.built != nil {
 		before = s.yaml(s.built.Whole().Details)
 	}
-	in := status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions, Memo: s.memo}
-	built := status.Build(in)
+	in := status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions}
+	built := s.memo.Build(in)
 	s.report = built.Whole()
 	scenario.CheckReport(s.t, s.report)
 	s.report.UpdateLedger(s.in.Ledger)
 	// an empty Memo must give the same report
-	in.Memo = nil
 	if again := status.Build(in).Whole(); !equality.Semantic.DeepEqual(again.Placements, s.report.Placements) || len(again.Transitions) > 0 {
 		s.t.Errorf("with an empty memo:\n%s\n%v\nwith the memo:\n%s", s.yaml(again.Placements), again.Transitions, s.yaml(s.report.Placements))
 	} else if s.yaml(again.Details) != s.yaml(s.report.Details) {

@@ -54,11 +54,11 @@ func suspensionsInForce(in Input) map[ledger.Subject]ledger.Suspension {
 
 // suspensionEvents returns events about new and ended suspensions. Those from before a restart
 // are not changes.
-func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, in Input) []Event {
+func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, in Input) []event.Event {
 	if was == nil {
 		return nil
 	}
-	var out []Event
+	var out []event.Event
 	for _, s := range slices.SortedFunc(maps.Keys(is), ledger.Subject.Compare) {
 		if was[s] != is[s] {
 			out = append(out, aboutSubject(s, in, event.Normal(api.Suspended, s.String()+" is "+is[s].String())))
@@ -72,7 +72,7 @@ func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, in Input) []
 	return out
 }
 
-func aboutSubject(s ledger.Subject, in Input, e Event) Event {
+func aboutSubject(s ledger.Subject, in Input, e event.Event) event.Event {
 	e.Cluster = s.Cluster
 	switch {
 	case s.Placement != api.PlacementKey{}:
@@ -80,11 +80,11 @@ func aboutSubject(s ledger.Subject, in Input, e Event) Event {
 		if known := in.Ledger.Placement(s.Placement); known != nil {
 			created = known.Created
 		}
-		return event.AboutPlacement(s.Placement, created, in.Now, []Event{e})[0]
+		return event.AboutPlacement(s.Placement, created, in.Now, []event.Event{e})[0]
 	case s.Cluster != "":
-		return event.AboutCluster(s.Cluster, metadata.ClusterUID(s.Cluster, in.Ledger.Declared()[metadata.ClusterID(s.Cluster)].Created), in.Now, []Event{e})[0]
+		return event.AboutCluster(s.Cluster, metadata.ClusterUID(s.Cluster, in.Ledger.Declared()[metadata.ClusterID(s.Cluster)].Created), in.Now, []event.Event{e})[0]
 	}
-	return event.AboutRepository(in.Now, []Event{e})[0]
+	return event.AboutRepository(in.Now, []event.Event{e})[0]
 }
 
 // suspended says why a subject is suspended; empty if it is not.

@@ -65,7 +65,7 @@ func (r *Report) Tree(name, cluster string) (*Tree, error) {
 		}
 	}
 	if entry == nil {
-		_, err := r.schedulingOf(name)
+		_, err := r.inGit(name)
 		return nil, err
 	}
 	p := entry.of

@@ -83,7 +83,7 @@ func (s *Fleet) Turn(after time.Duration) {
 	s.last = plan.Resolve(s.In)
 	s.last.UpdateLedger(s.In.Ledger)
 	s.source.Git.LastPoll, s.source.Git.LastSuccess = s.Now.Add(-4*time.Second), s.Now.Add(-4*time.Second)
-	s.Report = status.Build(status.Input{Plan: s.last, InForce: s.In.InForce, Ledger: s.In.Ledger, Source: s.source, Now: s.Now, Memo: s.memo}).Whole()
+	s.Report = s.memo.Build(status.Input{Plan: s.last, InForce: s.In.InForce, Ledger: s.In.Ledger, Source: s.source, Now: s.Now}).Whole()
 	s.Report.UpdateLedger(s.In.Ledger)
 }
 
