@@ -20,7 +20,6 @@ var messageNames = regexp.MustCompile(`(?i)^(message|msg|reason|why|cause|failur
 var mayReadMessages = map[string]string{
 	"cmd/gitfleet/check/finding.go":          "it escapes messages for GitHub",
 	"cmd/gitfleet/check/inspect.go":          "warnings name overrides in their texts only, and decisions their objection",
-	"cmd/gitfleet/overview/text.go":          "a sentence with a reason depends on how the reason begins",
 	"cmd/gitfleet/view/proposals.go":         "what the text of a change begins with is the same for all",
 	"placement/api/names.go":                 "messages of commits have trailers",
 	"reconciler/member/pods/reader.go":       "the reasons of events of the kubelet are words such as FailedMount",

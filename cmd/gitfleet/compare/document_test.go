@@ -30,7 +30,7 @@ func TestDiffAsText(t *testing.T) {
 	foreign.suspend("suspended by jo: INC-1")
 	doc := &diffDocument{
 		Notes:    []string{"whether anything is suspended is not known: no daemon answers at http://localhost:8085"},
-		Problems: []string{"crp/web on north waits: the strategy is External: the cluster waits for an update run"},
+		Problems: []string{"crp/web on north: the strategy is External: the cluster waits for an update run"},
 		Clusters: []diffCluster{
 			{Name: "east", Changes: []diffChange{added, web, taken, gone}},
 			{Name: "north"},

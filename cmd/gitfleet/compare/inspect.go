@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
-	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -246,7 +245,7 @@ func (d *diffCommand) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
 		}
 		for _, c := range pl.Clusters {
 			if c.Waits != "" && cmp.Or(d.cluster, c.Binding.Cluster) == c.Binding.Cluster {
-				doc.Problems = append(doc.Problems, pl.Key.String()+" on "+c.Binding.Cluster+" "+overview.WaitsText(c.Waits))
+				doc.Problems = append(doc.Problems, pl.Key.String()+" on "+c.Binding.Cluster+": "+c.Waits)
 			}
 		}
 	}

@@ -136,8 +136,8 @@ func TestProblemsOfPlacements(t *testing.T) {
 		d    diffCommand
 		want []string
 	}{
-		"everything":  {diffCommand{}, []string{"crp/web: planning panicked", "crp/old on ams waits: frozen", "crp/old on ber waits for cluster ams"}},
-		"a cluster":   {diffCommand{cluster: "ber"}, []string{"crp/web: planning panicked", "crp/old on ber waits for cluster ams"}},
+		"everything":  {diffCommand{}, []string{"crp/web: planning panicked", "crp/old on ams: new content waits: frozen", "crp/old on ber: waits for cluster ams"}},
+		"a cluster":   {diffCommand{cluster: "ber"}, []string{"crp/web: planning panicked", "crp/old on ber: waits for cluster ams"}},
 		"a placement": {diffCommand{placement: api.PlacementKey{Name: "web"}}, []string{"crp/web: planning panicked"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -116,7 +116,7 @@ func TestEvaluatePlacement(t *testing.T) {
 			s.Says("ber", "web", reports.Held("old", "too much"))
 			s.Turn(time.Second)
 		}, impossible, "crp/web is not available: on ber: 1 deletion is held: ConfigMap/web/old: too much"},
-		"permissions missing":                    {"crp/web", "available", func(s *reports.Fleet) { *s = *reports.Away(t, false) }, impossible, "crp/web is not available: on dal waits: permissions are missing: list configmaps"},
+		"permissions missing":                    {"crp/web", "available", func(s *reports.Fleet) { *s = *reports.Away(t, false) }, impossible, "crp/web is not available: on dal: permissions are missing: list configmaps"},
 		"permissions missing, and a member away": {"crp/web", "available", func(s *reports.Fleet) { *s = *reports.Away(t, true) }, pending, "; forbidden: dal: permissions are missing: list configmaps"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,7 +88,7 @@ func (w *remainder) onCluster(placement string, c *status.ClusterDetail, s *api.
 	case fulfilment.Deleting:
 		at += fmt.Sprintf(": deleting %s, which a commit allows", output.Count(c.Deleting, "object"))
 	case fulfilment.Waiting:
-		at += " " + overview.WaitsText(c.Waits)
+		at += ": " + c.Waits
 	case fulfilment.Removing:
 		at = placement + " is being removed from " + c.Cluster
 		if len(c.Lingering) > 0 {

@@ -40,14 +40,14 @@ func TestProgress(t *testing.T) {
 				}
 				s.Turn(time.Second)
 			}
-		}, "crp/web", impossible, "crp/web on ams failed: ConfigMap/web/one: no such image\ncrp/web on ber waits for cluster ams"},
+		}, "crp/web", impossible, "crp/web on ams failed: ConfigMap/web/one: no such image\ncrp/web on ber: waits for cluster ams"},
 		"slow": {func(s *reports.Fleet) {
 			s.Turn(time.Second)
 			for range 3 {
 				s.Says("ams", "web", reports.NotAvailable("one", "0 of 2 replicas available"))
 				s.Turn(15 * time.Second)
 			}
-		}, "crp/web", pending, "crp/web on ams is progressing: ConfigMap/web/one: 0 of 2 replicas available\ncrp/web on ber waits: maxUnavailable 1"},
+		}, "crp/web", pending, "crp/web on ams is progressing: ConfigMap/web/one: 0 of 2 replicas available\ncrp/web on ber: maxUnavailable 1"},
 		"slow everywhere": {func(s *reports.Fleet) {
 			s.SaysAll()
 			s.Says("dal", "web", reports.NotAvailable("one", "0 of 2 replicas available"))
@@ -71,7 +71,7 @@ func TestProgress(t *testing.T) {
 		"cannot be used": {func(s *reports.Fleet) {
 			s.In.Ledger.Fold(protocol.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: []string{"list configmaps"}})
 			s.SaysAll()
-		}, "crp/web", impossible, "crp/web on dal waits: permissions are missing: list configmaps"},
+		}, "crp/web", impossible, "crp/web on dal: permissions are missing: list configmaps"},
 		"removed where permissions are missing": {func(s *reports.Fleet) {
 			s.SaysAll()
 			s.Commit(reports.SecondCommit, "Grace Hopper", "Stop the web", strings.ReplaceAll(reports.Manifests, "place web", "# place web"))

@@ -386,14 +386,6 @@ func fetchesText(names []string) string {
 	return "waits until its remote bases and charts are fetched: " + strings.Join(names, ", ")
 }
 
-// WaitsText says that something waits, and why, which may say so itself.
-func WaitsText(why string) string {
-	if strings.HasPrefix(why, "waits ") {
-		return why
-	}
-	return "waits: " + strings.TrimPrefix(why, "new content waits: ")
-}
-
 // FailuresText says how often the repository could not be read, and since when.
 func FailuresText(failures int, success time.Time) string {
 	attempts := output.Count(failures, "failed attempt")
