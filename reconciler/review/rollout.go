@@ -191,7 +191,7 @@ func progressOf(r *status.Report, commit string) *progress {
 		concerned := false
 		for i := range d.Clusters {
 			c := &d.Clusters[i]
-			p.held += len(c.Braked)
+			p.held += len(c.HeldDeletions)
 			if c.Commit != commit && c.Behind == 0 && c.Waits == "" && !c.Removing {
 				continue
 			}

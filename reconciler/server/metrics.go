@@ -208,7 +208,7 @@ func (p *scrape) placements() (members map[string]*summary) {
 				on.add(&c)
 			}
 			failed += c.FailedObjects
-			held += c.Braked
+			held += c.HeldDeletions
 			if c.Overdue {
 				overdue++
 			}

@@ -44,7 +44,7 @@ func measured() *status.Report {
 					{Cluster: "a", Applied: true, Available: true}, {Cluster: "east", Commit: "fedcba9876543210", Applied: true, Failure: "no image", FailedObjects: 2, Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
 					{Cluster: "c", Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
 					{Cluster: "west", Applied: true, Available: true, Waits: "waits", Behind: 3, BehindSince: time.Unix(1_699_999_900, 0), Hold: &status.Hold{Overdue: true}},
-					{Cluster: "e", Applied: true, Removing: true, Waits: "waits", Braked: []string{"Namespace/web: because"}},
+					{Cluster: "e", Applied: true, Removing: true, Waits: "waits", HeldDeletions: []string{"Namespace/web: because"}},
 				},
 			},
 			{Placement: "rp/team/db", Selected: 1, Rollout: &status.Rollout{Started: time.Unix(1, 0), Finished: time.Unix(2, 0)}, Clusters: []status.ClusterDetail{{Cluster: "east", Applied: true, Available: true}}},

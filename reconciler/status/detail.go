@@ -65,15 +65,15 @@ type ClusterDetail struct {
 	Cause       string `json:"cause,omitempty"`
 	Failure     string `json:"failure,omitempty"`
 	Progressing bool   `json:"progressing,omitempty"`
-	Waits       string `json:"held,omitempty"` // why the cluster does not get the newest content yet
+	Waits       string `json:"waits,omitempty"` // why the cluster does not get the newest content yet
 	// Hold is set if it waits for the end of a freeze or the opening of a window.
 	Hold      *Hold  `json:"hold,omitempty"`
 	Suspended string `json:"suspended,omitempty"` // why the placement writes nothing to the cluster; empty if it does
 	Removing  bool   `json:"removing,omitempty"`  // the content is being removed
-	// Braked are the objects whose deletion is held until a commit with the trailer
+	// HeldDeletions are the objects whose deletion is held until a commit with the trailer
 	// Gitfleet-Allow-Delete allows it, each with the reason. Deleting counts those for which a
 	// commit has allowed it since.
-	Braked         []string `json:"braked,omitempty"`
+	HeldDeletions  []string `json:"heldDeletions,omitempty"`
 	DeletionErrors []string `json:"deletionErrors,omitempty"` // objects whose deletion fails and is retried, and why
 	Deleting       int      `json:"deleting,omitempty"`
 	// Lingering are objects that have a deletion timestamp and still exist, since when, their finalizers,

@@ -126,7 +126,7 @@ func (j *Judge) cluster(d *Detail, c *ClusterDetail, s *api.PerClusterPlacementS
 	}
 	f := fulfilment.Cluster{
 		Usability: usability, Done: c.Available || compared(s) || j.goal == ToBeApplied && c.Applied,
-		Suspended: c.Suspended != "", Held: len(c.Braked) > 0, Undeleted: len(c.DeletionErrors) > 0,
+		Suspended: c.Suspended != "", Held: len(c.HeldDeletions) > 0, Undeleted: len(c.DeletionErrors) > 0,
 		Failed: j.failed(c, s), Deleting: c.Deleting > 0, Waits: c.Waits != "", Removing: c.Removing, Lingers: len(c.Lingering) > 0, Stopped: d.Stopped != "",
 	}
 	degree, why := f.Of()
@@ -217,7 +217,7 @@ func StateOf(c *ClusterDetail, s *api.PerClusterPlacementStatus, members MemberS
 	switch away := members.Of(c.Cluster); {
 	case away != StateAvailable:
 		return away
-	case c.Removing && len(c.Braked) > 0:
+	case c.Removing && len(c.HeldDeletions) > 0:
 		return StateHeld
 	case c.Removing:
 		return StateRemoving
@@ -225,7 +225,7 @@ func StateOf(c *ClusterDetail, s *api.PerClusterPlacementStatus, members MemberS
 		return StateFailed
 	case c.Waits != "":
 		return StateWaiting
-	case len(c.Braked) > 0:
+	case len(c.HeldDeletions) > 0:
 		return StateHeld
 	case c.Available:
 		return StateAvailable

@@ -82,7 +82,7 @@ func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 	}
 	e.Failure = conditions.FailureText(c.Unusual().Failure, seen)
 	for _, b := range held {
-		e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
+		e.HeldDeletions = append(e.HeldDeletions, b.ID.String()+": "+b.Why)
 	}
 	undeleted := seen.Unusual()
 	for _, f := range undeleted.DeletionErrors {

@@ -274,8 +274,8 @@ type Summary struct {
 	Behind            int
 	BehindSince       time.Time
 	Deferred, Overdue bool
-	// FailedObjects and Braked count objects, as in a ClusterDetail.
-	FailedObjects, Braked int
+	// FailedObjects and HeldDeletions count objects, as in a ClusterDetail.
+	FailedObjects, HeldDeletions int
 }
 
 // Summaries yields a summary of each cluster of the placement with the i-th of the Details.
@@ -291,7 +291,7 @@ func (r *Report) Summaries(i int) iter.Seq[Summary] {
 			return
 		}
 		for j := range r.Details[i].Clusters {
-			if c := &r.Details[i].Clusters[j]; !yield(c.summary(len(c.Braked))) {
+			if c := &r.Details[i].Clusters[j]; !yield(c.summary(len(c.HeldDeletions))) {
 				return
 			}
 		}
@@ -299,10 +299,10 @@ func (r *Report) Summaries(i int) iter.Seq[Summary] {
 }
 
 // summary returns the summary of a cluster on which so many deletions are held.
-func (c *ClusterDetail) summary(braked int) Summary {
+func (c *ClusterDetail) summary(held int) Summary {
 	return Summary{
 		Cluster: c.Cluster, Commit: c.Commit, State: c.AssignedState(), Behind: c.Behind, BehindSince: c.BehindSince,
-		Deferred: c.Hold != nil, Overdue: c.Hold != nil && c.Hold.Overdue, FailedObjects: c.FailedObjects, Braked: braked,
+		Deferred: c.Hold != nil, Overdue: c.Hold != nil && c.Hold.Overdue, FailedObjects: c.FailedObjects, HeldDeletions: held,
 	}
 }
 

@@ -25,7 +25,7 @@ func braked(r *status.Report, cluster string) []string {
 	for _, d := range r.Details {
 		for _, c := range d.Clusters {
 			if c.Cluster == cluster {
-				out = append(out, c.Braked...)
+				out = append(out, c.HeldDeletions...)
 			}
 		}
 	}

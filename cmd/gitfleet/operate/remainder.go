@@ -76,7 +76,7 @@ func (w *remainder) onCluster(placement string, c *status.ClusterDetail, s *api.
 	case fulfilment.Suspended:
 		at += ": " + c.Suspended
 	case fulfilment.DeletionsHeld:
-		at += ": " + overview.HeldText(placement, c.Braked)
+		at += ": " + overview.HeldText(placement, c.HeldDeletions)
 	case fulfilment.DeletionRefused:
 		var lines []string
 		for _, text := range c.DeletionErrors {

@@ -115,15 +115,15 @@ type Placement struct {
 	Commits []string `json:"commits"`
 	// ScheduleProblem is the reason why it is not scheduled as specified. Absent are members that its policy asks
 	// for and that cannot be selected now.
-	ScheduleProblem string   `json:"trouble,omitempty"`
+	ScheduleProblem string   `json:"scheduleProblem,omitempty"`
 	Absent          []Reason `json:"absent,omitempty"`
 	// Waiting are clusters whose update has not begun, Failed those where something was refused
 	// or will not become available, and Progressing those where it may become available.
 	Waiting     []Reason `json:"waiting,omitempty"`
 	Failed      []Reason `json:"failed,omitempty"`
 	Progressing []Reason `json:"progressing,omitempty"`
-	// Held are clusters with held deletions.
-	Held []Reason `json:"held,omitempty"`
+	// HeldDeletions are clusters with deletions that wait for a commit that allows them.
+	HeldDeletions []Reason `json:"heldDeletions,omitempty"`
 	// Stopped is the cluster because of which the rollout has stopped.
 	Stopped string `json:"stopped,omitempty"`
 	// Proven is the last commit whose content was available everywhere.
@@ -220,8 +220,8 @@ func New(r *status.Report) *Overview {
 			if len(c.Lingering) > 0 {
 				o.Lingering = append(o.Lingering, Deletions{d.Placement, c.Cluster, c.Lingering})
 			}
-			if len(c.Braked) > 0 {
-				o.HeldDeletions = append(o.HeldDeletions, Deletions{d.Placement, c.Cluster, c.Braked})
+			if len(c.HeldDeletions) > 0 {
+				o.HeldDeletions = append(o.HeldDeletions, Deletions{d.Placement, c.Cluster, c.HeldDeletions})
 			}
 		}
 	}
@@ -284,7 +284,7 @@ func NewPlacement(d *status.Detail, s *api.PlacementStatus, members status.Membe
 		case status.StateFailed:
 			out.Failed = AddReason(out.Failed, c.Cluster, status.FailureOf(c, on[c.Cluster]))
 		case status.StateHeld:
-			out.Held = AddReason(out.Held, c.Cluster, HeldText(d.Placement, c.Braked))
+			out.HeldDeletions = AddReason(out.HeldDeletions, c.Cluster, HeldText(d.Placement, c.HeldDeletions))
 		case status.StateProgressing:
 			if c.Cause != "" {
 				out.Progressing = AddReason(out.Progressing, c.Cluster, c.Cause)

@@ -92,7 +92,7 @@ func TestNewPlacement(t *testing.T) {
 	d := &status.Detail{Placement: "crp/web", Origin: "web.yaml:1", Stopped: "a", Proven: "c0", Clusters: []status.ClusterDetail{
 		{Cluster: "a", Commit: "c2", Failure: "denied"}, {Cluster: "b", Commit: "c2", Failure: "denied"}, {Cluster: "c", Commit: "c1", Waits: "waits for a"},
 		{Cluster: "d", Commit: "c1", Waits: "waits for a"}, {Cluster: "e", Commit: "c1", Waits: "waits for b"},
-		{Cluster: "f", Commit: "c2", Applied: true, Cause: "ConfigMap/web/one: starting"}, {Cluster: "g", Commit: "c2", Applied: true}, {Cluster: "h", Available: true, Braked: []string{"ConfigMap/web/x: too much"}},
+		{Cluster: "f", Commit: "c2", Applied: true, Cause: "ConfigMap/web/one: starting"}, {Cluster: "g", Commit: "c2", Applied: true}, {Cluster: "h", Available: true, HeldDeletions: []string{"ConfigMap/web/x: too much"}},
 	}}
 	members := status.MemberStates{}
 	for _, c := range d.Clusters {
@@ -110,7 +110,7 @@ func TestNewPlacement(t *testing.T) {
 		"failed":      {reasons(p.Failed), "a,b: denied"},
 		"waiting":     {reasons(p.Waiting), "c,d: waits for a | e: waits for b"},
 		"progressing": {reasons(p.Progressing), "f: ConfigMap/web/one: starting"},
-		"held":        {reasons(p.Held), "h: " + HeldText("crp/web", []string{"ConfigMap/web/x: too much"})},
+		"held":        {reasons(p.HeldDeletions), "h: " + HeldText("crp/web", []string{"ConfigMap/web/x: too much"})},
 		"commits":     {strings.Join(p.Commits, " "), "c2 c1"},
 		"trouble":     {p.ScheduleProblem, "could not find all clusters"},
 		"share":       {p.count(), "0/10"},
