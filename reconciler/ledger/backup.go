@@ -77,12 +77,19 @@ func (l line) key() (string, error) {
 	case len(l.Object) > 0 || k.kind == declaredRecord:
 		return "", fmt.Errorf("%q is no object", l.Object)
 	}
-	if k.kind == eventRecord {
+	switch k.kind { // the rest of the key is in the value
+	case eventRecord:
 		var e Event
 		if err := json.Unmarshal(l.Value, &e); err != nil {
 			return "", err
 		}
 		return eventKey(&e), nil
+	case effectRecord:
+		var s Suspension
+		if err := json.Unmarshal(l.Value, &s); err != nil {
+			return "", err
+		}
+		k.effect = string(s.Effect)
 	}
 	return k.String(), nil
 }

@@ -37,6 +37,27 @@ func TestBackupIsPutBack(t *testing.T) {
 	})
 }
 
+// Freezes and cordons of a backup can be looked up and resumed by their subjects.
+func TestBackupKeepsEffects(t *testing.T) {
+	subjects := []Subject{{Effect: Freezes}, {Placement: web, Effect: Freezes}, {Cluster: "east", Effect: Cordons}, {Cluster: "east"}}
+	s, other, l := open(t, t.TempDir()), open(t, t.TempDir()), New()
+	for _, subject := range subjects {
+		l.Suspend(Suspension{Subject: subject, By: "alice"})
+	}
+	if err := errors.Join(s.Save(l), other.Import(strings.NewReader(exported(t, s)), false)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := other.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, subject := range subjects {
+		if found, ok := got.Suspension(subject); !ok || found.Subject != subject {
+			t.Errorf("%s %s: found %t, %s", subject, subject.Effect.Verb(), ok, found)
+		}
+	}
+}
+
 // records is a backup without its first line, which has the time.
 func records(backup string) string {
 	_, rest, _ := strings.Cut(backup, "\n")
