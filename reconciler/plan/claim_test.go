@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
@@ -105,6 +106,38 @@ func TestClaim(t *testing.T) {
 				t.Errorf("%s; want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// The claim says since when the placement has had its revision, and what the plan changes of that. Without a record or a revision, that is
+// since now.
+func TestClaimIsComparedWithTheRecord(t *testing.T) {
+	since := noon.Add(-time.Hour)
+	held := placement.Binding{Cluster: "east", Assigned: revisionOne, AssignedAt: since}
+	removing := held
+	removing.Removing = true
+	for name, test := range map[string]struct {
+		before                  *placement.Binding
+		now                     placement.Binding
+		since                   time.Time
+		reassigned, wasRemoving bool
+	}{
+		"new":                    {nil, held, noon, true, false},
+		"the same":               {&held, held, since, false, false},
+		"another revision":       {&held, placement.Binding{Cluster: "east", Assigned: revisionTwo, AssignedAt: noon}, since, true, false},
+		"the first revision":     {&placement.Binding{Cluster: "east"}, held, noon, true, false},
+		"selected again":         {&removing, held, since, true, true},
+		"the removal has begun":  {&held, removing, since, false, false},
+		"the removal is ongoing": {&removing, removing, since, true, true},
+	} {
+		c := &OnCluster{Binding: &test.now, Content: noContent}
+		if test.before != nil {
+			c.Entry = &ledger.Entry{Binding: *test.before}
+		}
+		cl := sharedObjects{}.claim(&Placement{}, nil, c, noon)
+		if !cl.Since.Equal(test.since) || cl.Reassigned != test.reassigned || cl.WasRemoving != test.wasRemoving || cl.Removing != test.now.Removing || !cl.HasRevision {
+			t.Errorf("%s: %+v", name, cl.Claim)
+		}
 	}
 }
 

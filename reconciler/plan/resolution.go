@@ -109,7 +109,7 @@ func (r *resolver) yielded(cl *claim) (out []Yielded) {
 	return out
 }
 
-// sameContent reports whether both claims leave out and add the same objects.
+// sameContent reports whether two outcomes of a claim leave out and add the same objects.
 func sameContent(a, b ledger.Deviation) bool {
 	return slices.Equal(a.Early, b.Early) && slices.EqualFunc(a.Yields, b.Yields, func(x, y ledger.Yield) bool { return x.ID == y.ID })
 }
