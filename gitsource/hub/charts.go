@@ -122,7 +122,7 @@ func textMap(of map[string]string) map[string]any {
 	return out
 }
 
-// newChartUse finds what a chart refers to. The files of values that paths may mean are at most a few more than maxFiles.
+// newChartUse finds what a chart refers to. If a path may mean more than maxFiles files of values, some of them are missing.
 func newChartUse(t *tree.Tree, it *item, hub string, remotes build.Remotes, maxFiles int) (*chartUse, error) {
 	u := &chartUse{
 		it: it, paths: map[string]valuesPath{}, files: map[string]bool{},

@@ -35,6 +35,7 @@ var buildLock = make(chan struct{}, 1)
 // still runs.
 var ErrBusy = errors.New("another build has not ended")
 
+// errEnded says that the commit cannot be read any more.
 var errEnded = errors.New("the commit is not needed any more")
 
 // maxPatchCopies limits the bytes that the copy operations of one JSON patch may add, as an API
@@ -256,8 +257,8 @@ func (b *builder) kustomize(changed map[string]types.Kustomization, texts map[st
 	return nil, nil, true, nil
 }
 
-// acquireLock waits until no other build runs, for at most the time limit of one build, or until done. The
-// build releases the lock when it ends, which may be after its time limit.
+// acquireLock waits until no other build runs, for at most the time limit of one build, or until done: the error is then ErrBusy, or
+// errEnded. The build releases the lock when it ends, which may be after its time limit.
 func acquireLock(timeout time.Duration, done <-chan struct{}) error {
 	select {
 	case <-done:
