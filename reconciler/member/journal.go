@@ -20,15 +20,14 @@ import (
 type journal struct {
 	*cluster
 	desired.View
-	progress *progress
 	// deletions are those that were not reported yet.
 	deletions deletion.Log
 }
 
 // addOutcome adds to the history what was done to an object, or that it failed. It is called
-// before the session uses the outcome. The same failure is added only once. undoneBy is who undid
-// earlier applies of the object.
-func (r *journal) addOutcome(o apply.Outcome, undoneBy string) {
+// before the session uses the outcome. before is the failure of the attempt before, nil if that did not fail: the same failure is
+// added only once. undoneBy is who undid earlier applies of the object.
+func (r *journal) addOutcome(o apply.Outcome, before *failure, undoneBy string) {
 	if r.cfg.Record == nil {
 		return
 	}
@@ -46,7 +45,7 @@ func (r *journal) addOutcome(o apply.Outcome, undoneBy string) {
 	case o.Immutable && apply.AsksForRecreation(o.Manifest):
 		return // it is recreated, or recreate records why it is not
 	case o.Cond.Status == metav1.ConditionFalse && !r.Works().OnlyCompares(o.Placement):
-		if t := r.progress.failed[o.Manifest.ID]; t != nil && t.hash == o.Manifest.Hash && t.cond.Reason == o.Cond.Reason {
+		if before != nil && before.hash == o.Manifest.Hash && before.cond.Reason == o.Cond.Reason {
 			return
 		}
 		e.Event, e.Message = history.Failed, connection.Cut(o.Cond.Message())
@@ -78,15 +77,15 @@ func (r *journal) written(o apply.Outcome) history.Event {
 	return history.TakenOver
 }
 
-// addRemoval adds to the history that an object was deleted, released, or that this failed for
-// the first time. err has no values of Secrets. A deletion is also logged, and added to the next report of its placement.
-func (r *journal) addRemoval(st stale, event history.Event, cause work.Cause, err error) {
+// addRemoval adds to the history that an object was deleted or released, or that this has failed, unless it failed before. err has no
+// values of Secrets. A deletion is also logged, and added to the next report of its placement.
+func (r *journal) addRemoval(st stale, event history.Event, cause work.Cause, err error, failedBefore bool) {
 	id, p := st.item.ID(), st.inv.Placement()
 	if event == history.Deleted && err == nil {
 		r.cfg.Log.Info("object deleted", "cluster", r.cfg.Name, "placement", p.String(), "object", id.String(), "commit", cause.Commit, "why", cause.Why)
 		r.deletions.Add(p, id, cause)
 	}
-	if r.cfg.Record == nil || err != nil && r.progress.failed[id] != nil {
+	if r.cfg.Record == nil || err != nil && failedBefore {
 		return
 	}
 	e := r.entry(p, id)

@@ -69,7 +69,7 @@ func (r *recorder) overBudget() error {
 // outcome records the outcome of a task.
 func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 	id := o.Manifest.ID
-	r.history.addOutcome(o, r.drifts.flips[id].By)
+	r.history.addOutcome(o, r.progress.failed[id], r.drifts.flips[id].By)
 	if old := r.live.Of(id); o.Written != nil && (old == nil || old.Version != o.Written.Version) || o.Err != nil && o.Do != diff.NeedRead {
 		r.written.add(o.Placement)
 	}
@@ -300,7 +300,7 @@ func (r *recorder) pruning(stales []stale) {
 func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 	id, p := o.item.ID(), o.inv.Placement()
 	if o.requested != "" {
-		r.history.addRemoval(o.stale, o.requested, r.Works().Of(p).Cause, o.shown)
+		r.history.addRemoval(o.stale, o.requested, r.Works().Of(p).Cause, o.shown, r.progress.failed[id] != nil)
 	}
 	if o.deleting != nil {
 		r.objects.Put(id, o.deleting)
@@ -388,7 +388,7 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 	}
 	if o.deleted {
 		cause := work.Cause{Commit: r.Works().Of(t.Placement).Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
-		r.history.addRemoval(stale{inv: r.owned.inv.Of(t.Placement), item: t.Item}, history.Deleted, cause, nil)
+		r.history.addRemoval(stale{inv: r.owned.inv.Of(t.Placement), item: t.Item}, history.Deleted, cause, nil, false)
 	}
 	if o.err != nil {
 		reason := cmp.Or(connection.RefusalReason(o.err), connection.WithoutPort(o.err))

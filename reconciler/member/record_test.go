@@ -47,7 +47,7 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	for _, c := range []work.Cause{{Commit: "c1", Why: "no longer wanted"}, {Commit: "c2", Why: "the placement was deleted"}} {
 		s.owned.setWorks([]*work.Work{{Placement: key, Cause: c}})
 		for i := range 7 {
-			s.history.addRemoval(stale{inv: s.owned.inv.Of(key), item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, history.Deleted, c, nil)
+			s.history.addRemoval(stale{inv: s.owned.inv.Of(key), item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, history.Deleted, c, nil, false)
 		}
 	}
 	s.reporter.report(t.Context(), key)
@@ -217,7 +217,7 @@ func TestHistoryOfOutcomes(t *testing.T) {
 			if test.outcome.Manifest == nil {
 				test.outcome.Object = desired.Object{Placement: web, Manifest: m}
 			}
-			s.history.addOutcome(test.outcome, "a watch")
+			s.history.addOutcome(test.outcome, s.progress.failed[test.outcome.Manifest.ID], "a watch")
 			if text := strings.Join(got, "; "); text != test.want {
 				t.Errorf("recorded: %q, want %q", text, test.want)
 			}

@@ -98,7 +98,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s := &session{Agent: a, cluster: c, View: as, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
 	s.retry.Stop()
 	s.inventories = &inventories{cluster: c, View: as, owned: o, progress: p}
-	s.history = &journal{cluster: c, View: as, progress: p, deletions: a.deletions}
+	s.history = &journal{cluster: c, View: as, deletions: a.deletions}
 	s.drifts = &driftRecorder{cluster: c, View: as, progress: p, driftState: &a.drifted}
 	s.brake = &deletionBrake{cluster: c, View: as, owned: o, progress: p, braked: map[api.ID]braked{}}
 	s.record = &recorder{
