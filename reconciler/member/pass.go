@@ -44,7 +44,7 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 // largePass is the number of objects to be applied from which a pass counts for the common limit, and longPass is how long it does:
 // a slow cluster must not delay all others.
 const (
-	largePass = 10
+	largePass = 20
 	longPass  = 10 * time.Second
 )
 

@@ -68,7 +68,7 @@ func newMembers(cfg settings.Config, repo *gitsource.Repo, log *slog.Logger, met
 		cfg: cfg, credentials: credentials, encoder: apply.NewEncoder(cfg.FleetName, repo.Status().URL), repo: repo,
 		metrics: metrics, limit: make(chan struct{}, cfg.Members.MaxRequests), arrivals: make(chan struct{}, cfg.Members.MaxRequests), log: log,
 		memory: memory.New(debug.SetMemoryLimit(-1)), pace: &probe.Pace{},
-		passes: make(chan struct{}, max(1, 2*cfg.Members.MaxRequests/cfg.Members.Concurrency)), // they reach the limit, although each waits for a single request now and then
+		passes: make(chan struct{}, max(1, cfg.Members.MaxRequests/cfg.Members.Concurrency)), // together they reach the limit
 	}
 	if err := credentials.CheckDir(); err != nil { // the directory may be created later
 		log.Error("members without other credentials cannot be reached", "err", err)
