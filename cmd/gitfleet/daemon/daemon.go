@@ -158,7 +158,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 	group.Go(func() error { return d.candidate.run(ctx, d.loop.Run, d.runLeaderTasks) })
 	group.Go(func() error { return d.srv.Serve(ctx, listener) })
 	group.Go(func() error { return runThrottles(ctx, d.members.limit, d.members.arrivals) })
-	group.Go(func() error { return returnMemory(ctx, d.members.limit, debug.FreeOSMemory) })
+	group.Go(func() error { return returnMemory(ctx, d.members.limit, muchUnused, debug.FreeOSMemory) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

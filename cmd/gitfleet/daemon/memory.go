@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime/debug"
+	runtimemetrics "runtime/metrics"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -13,10 +14,10 @@ import (
 )
 
 const (
-	// longRollout is the time with writes in flight, in sum, after which memory is returned, and rolloutEnd is how long there must have been
-	// none.
-	longRollout = 5 * time.Second
-	rolloutEnd  = 5 * time.Second
+	// rolloutEnd is how long no write must have been in flight until memory is returned.
+	rolloutEnd = 5 * time.Second
+	// minUnused is how much of the memory must be unused, besides half as much as is used.
+	minUnused = 64 << 20
 )
 
 // memoryRefresh is the time between two looks at the limit of the container, which can be resized
@@ -43,12 +44,13 @@ func limitMemory(ctx context.Context, container memlimit.Provider, log *slog.Log
 	return resource.NewQuantity(limit>>20<<20, resource.BinarySI).String()
 }
 
-// returnMemory returns unused memory to the operating system after a long rollout: the heap has grown to twice what is needed, and the
-// Go runtime would keep it for the next rollout. writes is the semaphore of the writes in flight. It ends once ctx is done.
-func returnMemory(ctx context.Context, writes chan struct{}, free func()) error {
+// returnMemory returns unused memory to the operating system after a large rollout: the heap has grown to twice what is needed, and the
+// Go runtime would keep it for the next rollout. writes is the semaphore of the writes in flight, unused reports whether much is unused,
+// and free returns it. It ends once ctx is done.
+func returnMemory(ctx context.Context, writes chan struct{}, unused func() bool, free func()) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	busy, idle := time.Duration(0), time.Duration(0)
+	written, idle := false, time.Duration(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -56,12 +58,24 @@ func returnMemory(ctx context.Context, writes chan struct{}, free func()) error 
 		case <-ticker.C:
 		}
 		if len(writes) > 0 {
-			busy, idle = busy+time.Second, 0
+			written, idle = true, 0
 			continue
 		}
-		if idle += time.Second; idle >= rolloutEnd && busy >= longRollout {
+		idle += time.Second
+		if written && idle >= rolloutEnd && unused() {
 			free()
-			busy = 0
+			written = false
 		}
 	}
+}
+
+// muchUnused reports whether much of the memory of the heap is neither in use nor returned.
+func muchUnused() bool {
+	heap := []runtimemetrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+	}
+	runtimemetrics.Read(heap)
+	live := heap[0].Value.Uint64()
+	return heap[1].Value.Uint64()+heap[2].Value.Uint64()+heap[3].Value.Uint64() > live+live/2+minUnused
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -50,24 +51,29 @@ func TestMemoryFollowsTheContainer(t *testing.T) {
 	}
 }
 
-// Memory is returned once after each long rollout, and not while one pauses for a moment.
+// Memory is returned once after each rollout, not while one pauses for a moment, and only once much of it is unused.
 func TestMemoryIsReturnedAfterRollouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		writes, freed := make(chan struct{}, 1), 0
-		go func() { _ = returnMemory(ctx, writes, func() { freed++ }) }()
+		writes, unused, freed := make(chan struct{}, 1), false, 0
+		go func() { _ = returnMemory(ctx, writes, func() bool { return unused }, func() { freed++ }) }()
 		for i, step := range []struct {
 			busy, idle time.Duration
+			unused     bool
 			freed      int
 		}{
-			{longRollout - 2*time.Second, time.Minute, 0},      // in sum, not long enough
-			{2*time.Second + 1, rolloutEnd - 2*time.Second, 0}, // a pause
-			{time.Second, time.Hour, 1},
-			{longRollout + time.Second, time.Hour, 2},
+			{0, time.Hour, true, 0},                                // there was no rollout
+			{2 * time.Second, rolloutEnd - 2*time.Second, true, 0}, // a pause
+			{2 * time.Second, time.Hour, false, 0},
+			{0, time.Minute, true, 1},
+			{2 * time.Second, time.Hour, true, 2},
 		} {
-			writes <- struct{}{}
-			time.Sleep(step.busy)
-			<-writes
+			unused = step.unused
+			if step.busy > 0 {
+				writes <- struct{}{}
+				time.Sleep(step.busy)
+				<-writes
+			}
 			time.Sleep(step.idle)
 			if synctest.Wait(); freed != step.freed {
 				t.Errorf("step %d: memory has been returned %d times, want %d", i, freed, step.freed)
@@ -75,4 +81,17 @@ func TestMemoryIsReturnedAfterRollouts(t *testing.T) {
 		}
 		cancel()
 	})
+}
+
+// Much is unused if there is more garbage than live memory, and nothing of it once it is returned.
+func TestUnusedMemoryIsMeasured(t *testing.T) {
+	debug.FreeOSMemory()
+	if muchUnused() {
+		t.Error("much is unused although everything was returned")
+	}
+	runtime.KeepAlive(make([]byte, 512<<20))
+	if !muchUnused() {
+		t.Error("little is unused although half a GiB is")
+	}
+	debug.FreeOSMemory()
 }
