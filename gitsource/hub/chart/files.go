@@ -19,13 +19,13 @@ import (
 // files are those of a chart that are no templates, with the methods that templates know from Helm.
 type files map[string][]byte
 
-// maxNames is the length of the names of the files of a chart, or of one that it depends on if these are longer.
-func maxNames(c *helmchart.Chart) (most int64) {
+// longestNames is the length of the names of the files of a chart, or of one that it depends on if these are longer.
+func longestNames(c *helmchart.Chart) (most int64) {
 	for _, f := range c.Files {
 		most += int64(len(f.Name))
 	}
 	for _, sub := range c.Dependencies() {
-		most = max(most, maxNames(sub))
+		most = max(most, longestNames(sub))
 	}
 	return most
 }

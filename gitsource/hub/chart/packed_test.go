@@ -15,9 +15,9 @@ func FuzzPacked(f *testing.F) {
 	f.Add([]byte(packed(f, 1)))
 	f.Add([]byte(packed(f, 3, "templates/a.yaml", "a: {{ .Chart.Name }}")))
 	f.Add([]byte(packed(f, 2, "charts/x.tgz", "no archive")))
-	const most, maxOfThem = 1 << 16, 20
+	const maxSize, maxCount = 1 << 16, 20
 	f.Fuzz(func(t *testing.T, data []byte) {
-		u := unpacking{left: most, files: maxOfThem}
+		u := unpacking{left: maxSize, files: maxCount}
 		if u.archive(bytes.NewReader(data), 1) != nil {
 			return
 		}
@@ -39,7 +39,7 @@ func FuzzPacked(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if sum > most || n > maxOfThem {
+		if sum > maxSize || n > maxCount {
 			t.Errorf("%d files of %d bytes", n, sum)
 		}
 		c := readChart(t, map[string]string{"charts/db-1.0.0.tgz": string(data)})

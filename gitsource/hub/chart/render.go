@@ -210,7 +210,7 @@ func (c *Chart) execute(in Inputs, other func(call int) bool, fail *failure) (ca
 	}
 	b := c.newBudget()
 	defer func() { c.Steps += c.size/64 + c.steps - b.steps }()
-	e := &engine{budget: b, chance: &chance{budget: b, other: other, fail: fail}, names: maxNames(loaded)}
+	e := &engine{budget: b, chance: &chance{budget: b, other: other, fail: fail}, names: longestNames(loaded)}
 	sources := map[string]source{}
 	if _, err := addSources(loaded, values, sources); err != nil {
 		return nil, nil, nil, &Fault{Path: c.File, Message: oneLine(err.Error())}
