@@ -63,6 +63,7 @@ type Prober struct {
 
 	mu      sync.Mutex
 	timer   *time.Timer // runs the next probe
+	runAt   time.Time   // when the timer does
 	probing bool        // a probe is running
 	over    bool        // no probe may begin any more
 	created bool        // a namespace was created since the last probe began
@@ -84,7 +85,8 @@ func (pr *Prober) Start(ctx context.Context, uid string) {
 	pr.uid, pr.next = cmp.Or(uid, pr.uid), time.Now().Add(first)
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	pr.timer = time.AfterFunc(min(first, pr.cfg.Pace.credentials()), func() { pr.run(ctx) })
+	after := min(first, pr.cfg.Pace.credentials())
+	pr.runAt, pr.timer = time.Now().Add(after), time.AfterFunc(after, func() { pr.run(ctx) })
 }
 
 // again schedules the next probe.
@@ -99,8 +101,14 @@ func (pr *Prober) again(after time.Duration) {
 		after = min(after, createdDelay)
 	}
 	if !pr.over {
-		pr.timer.Reset(after)
+		pr.setTimer(after)
 	}
+}
+
+// setTimer sets the time to the next run. The caller holds the lock.
+func (pr *Prober) setTimer(after time.Duration) {
+	pr.runAt = time.Now().Add(after)
+	pr.timer.Reset(after)
 }
 
 // createdDelay is the time between the creation of a namespace and the probe that reads the namespaces, since others may follow.
@@ -111,7 +119,9 @@ func (pr *Prober) NamespaceCreated() {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	pr.created = true
-	pr.startAfter(createdDelay)
+	if pr.waits() {
+		pr.setTimer(createdDelay)
+	}
 }
 
 // SuspectRestore makes the next probe come soon and compare the resource version of the cluster, since something has happened
@@ -120,16 +130,14 @@ func (pr *Prober) SuspectRestore() {
 	if !pr.restoreSuspected.Swap(true) {
 		pr.mu.Lock()
 		defer pr.mu.Unlock()
-		pr.startAfter(connection.CredentialsPoll)
+		if pr.waits() && time.Until(pr.runAt) > connection.CredentialsPoll {
+			pr.setTimer(connection.CredentialsPoll)
+		}
 	}
 }
 
-// startAfter sets the time to the next run, unless one is in progress, after which again is called. The caller holds the lock.
-func (pr *Prober) startAfter(d time.Duration) {
-	if pr.timer != nil && !pr.over && !pr.probing {
-		pr.timer.Reset(d)
-	}
-}
+// waits reports whether the timer runs: not while a run is in progress, after which again is called. The caller holds the lock.
+func (pr *Prober) waits() bool { return pr.timer != nil && !pr.over && !pr.probing }
 
 // takeCreated reports whether a namespace was created since the last probe began, and forgets it.
 func (pr *Prober) takeCreated() (created bool) {

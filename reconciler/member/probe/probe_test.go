@@ -279,6 +279,32 @@ func TestProbesOfALargeFleetAreSlowed(t *testing.T) {
 	})
 }
 
+// A watch that is interrupted again and again does not delay the probe that is due.
+func TestProbesAreNotDelayedBySuspicions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var probes atomic.Int32
+		pr := proberOf(t, &rest.Config{Host: "http://cluster.example", Transport: apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/readyz" {
+				probes.Add(1)
+			}
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
+		})})
+		pr.cfg.Interval = 2 * time.Second
+		ctx, cancel := context.WithCancel(t.Context())
+		pr.Start(ctx, "")
+		defer pr.Wait()
+		defer pr.Stop()
+		defer cancel()
+		for range 60 {
+			time.Sleep(time.Second)
+			pr.SuspectRestore()
+		}
+		if got := probes.Load(); got < 29 || got > 31 {
+			t.Errorf("%d probes in a minute, want one every two seconds", got)
+		}
+	})
+}
+
 // Once a namespace was created, the next probe comes soon and reads the namespaces, and nothing else of the cluster.
 func TestNamespacesAreReadOnceOneWasCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
