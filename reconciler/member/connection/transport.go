@@ -101,7 +101,9 @@ func newHTTPClients(cfg *rest.Config, shared *quota) (client, bulk *http.Client,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if tlsConfig != nil { // nil without TLS; a bulk connection is opened often, and resumes the session of the one before
+	// A bulk connection is opened often, and resumes the session of the one before, with the client certificate of that session: not if a
+	// program returns the certificate, which may be another one by then. tlsConfig is nil without TLS.
+	if tlsConfig != nil && !settings.HasCertCallback() {
 		tlsConfig.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	}
 	lasting := share(newTransport(settings, tlsConfig, idleTimeout, watchBuffer))

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/transport"
 
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -108,7 +109,8 @@ func TestProxiesAreUsed(t *testing.T) {
 }
 
 // Small and large requests use separate connections, both with HTTP/2 and the credentials of
-// the cluster. The second one resumes the TLS session of the first.
+// the cluster. The second one resumes the TLS session of the first,
+// unless a credential plugin may return another client certificate.
 func TestClustersAreAskedOverTwoConnections(t *testing.T) {
 	asked := make(chan *http.Request, 1)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -118,29 +120,33 @@ func TestClustersAreAskedOverTwoConnections(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	c, err := newClients(&rest.Config{
-		Host: server.URL, BearerToken: "secret",
-		TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
+	plugin := &clientcmdapi.ExecConfig{
+		Command: "sh", Args: []string{"-c", `echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"secret"}}'`},
+		APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 	}
-	t.Cleanup(c.Close)
-	from := map[string]int{}
-	for _, client := range []*rest.RESTClient{c.rest, c.bulk, c.rest, c.bulk} {
-		if err := client.Get().AbsPath("api").Do(t.Context()).Error(); err != nil {
+	for name, cfg := range map[string]*rest.Config{"token": {BearerToken: "secret"}, "credential plugin": {ExecProvider: plugin}} {
+		cfg.Host, cfg.CAData = server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		c, err := newClients(cfg, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-		r := <-asked
-		if from[r.RemoteAddr]++; r.TLS.DidResume != (client == c.bulk) {
-			t.Errorf("the TLS session was resumed: %t, over the bulk connection: %t", r.TLS.DidResume, client == c.bulk)
+		t.Cleanup(c.Close)
+		from := map[string]int{}
+		for _, client := range []*rest.RESTClient{c.rest, c.bulk, c.rest, c.bulk} {
+			if err := client.Get().AbsPath("api").Do(t.Context()).Error(); err != nil {
+				t.Fatal(err)
+			}
+			r := <-asked
+			if from[r.RemoteAddr]++; r.TLS.DidResume != (client == c.bulk && cfg.ExecProvider == nil) {
+				t.Errorf("%s: the TLS session was resumed: %t, over the bulk connection: %t", name, r.TLS.DidResume, client == c.bulk)
+			}
+			if r.ProtoMajor != 2 || r.Header.Get("Authorization") != "Bearer secret" {
+				t.Errorf("%s: asked by %s with %q", name, r.Proto, r.Header.Get("Authorization"))
+			}
 		}
-		if r.ProtoMajor != 2 || r.Header.Get("Authorization") != "Bearer secret" {
-			t.Errorf("asked by %s with %q", r.Proto, r.Header.Get("Authorization"))
+		if len(from) != 2 {
+			t.Errorf("%s: over %d connections: %v", name, len(from), from)
 		}
-	}
-	if len(from) != 2 {
-		t.Errorf("over %d connections: %v", len(from), from)
 	}
 }
 
