@@ -17,19 +17,12 @@ import (
 // only the other one can mean: one that is not exported, and whose name nothing else in the package has. The receiver of a method
 // does not count, so that a type may have its methods in several files.
 
-// mayBeInCircles has the packages that were not laid out like this from the beginning, with the number of their files in circles.
-// The numbers may only get smaller, and no package may be added.
-var mayBeInCircles = map[string]int{}
-
-// circles reports the packages with too many files that use each other in a circle, with the shortest of these circles.
+// circles reports the packages whose files use each other in a circle, with the shortest of these circles.
 func circles(t *tree, report report) {
 	all := filesInCircles(t)
 	for _, pkg := range slices.Sorted(maps.Keys(all)) {
 		files := all[pkg]
-		if most := mayBeInCircles[pkg]; len(files) > most {
-			report(pkg, 0, "%d files use each other in circles, such as %s; move declarations so that files use only those below them, at most %d are allowed",
-				len(files), files[0], most)
-		}
+		report(pkg, 0, "%d files use each other in circles, such as %s; move declarations so that files use only those below them", len(files), files[0])
 	}
 }
 
