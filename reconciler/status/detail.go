@@ -65,7 +65,7 @@ type ClusterDetail struct {
 	Cause       string `json:"cause,omitempty"`
 	Failure     string `json:"failure,omitempty"`
 	Progressing bool   `json:"progressing,omitempty"`
-	Waits       string `json:"waits,omitempty"` // why the cluster does not get the newest content yet
+	Waits       string `json:"held,omitempty"` // why the cluster does not get the newest content yet
 	// Hold is set if it waits for the end of a freeze or the opening of a window.
 	Hold      *Hold  `json:"hold,omitempty"`
 	Suspended string `json:"suspended,omitempty"` // why the placement writes nothing to the cluster; empty if it does
@@ -73,7 +73,7 @@ type ClusterDetail struct {
 	// HeldDeletions are the objects whose deletion is held until a commit with the trailer
 	// Gitfleet-Allow-Delete allows it, each with the reason. Deleting counts those for which a
 	// commit has allowed it since.
-	HeldDeletions  []string `json:"heldDeletions,omitempty"`
+	HeldDeletions  []string `json:"braked,omitempty"`
 	DeletionErrors []string `json:"deletionErrors,omitempty"` // objects whose deletion fails and is retried, and why
 	Deleting       int      `json:"deleting,omitempty"`
 	// Lingering are objects that have a deletion timestamp and still exist, since when, their finalizers,

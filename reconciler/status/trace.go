@@ -33,7 +33,7 @@ type Trace struct {
 	Why             string    `json:"why,omitempty"`             // why the placement is on the cluster
 	Revision        string    `json:"revision"`                  // the commit of the assigned content
 	Assigned        time.Time `json:"assigned,omitzero"`
-	Waits           string    `json:"waits,omitempty"`      // why Revision is not the newest
+	Waits           string    `json:"held,omitempty"`       // why Revision is not the newest
 	Overrides       []string  `json:"overrides,omitempty"`  // those that select the object for this cluster
 	Overridden      bool      `json:"overridden,omitempty"` // they changed it
 	State           string    `json:"state"`

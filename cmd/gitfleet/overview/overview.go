@@ -115,7 +115,7 @@ type Placement struct {
 	Commits []string `json:"commits"`
 	// ScheduleProblem is the reason why it is not scheduled as specified. Absent are members that its policy asks
 	// for and that cannot be selected now.
-	ScheduleProblem string   `json:"scheduleProblem,omitempty"`
+	ScheduleProblem string   `json:"trouble,omitempty"`
 	Absent          []Reason `json:"absent,omitempty"`
 	// Waiting are clusters whose update has not begun, Failed those where something was refused
 	// or will not become available, and Progressing those where it may become available.
@@ -123,7 +123,7 @@ type Placement struct {
 	Failed      []Reason `json:"failed,omitempty"`
 	Progressing []Reason `json:"progressing,omitempty"`
 	// HeldDeletions are clusters with deletions that wait for a commit that allows them.
-	HeldDeletions []Reason `json:"heldDeletions,omitempty"`
+	HeldDeletions []Reason `json:"held,omitempty"`
 	// Stopped is the cluster because of which the rollout has stopped.
 	Stopped string `json:"stopped,omitempty"`
 	// Proven is the last commit whose content was available everywhere.
