@@ -125,13 +125,14 @@ func (pr *Prober) NamespaceCreated() {
 }
 
 // SuspectRestore makes the next probe come soon and compare the resource version of the cluster, since something has happened
-// that a restore would cause too. It may be called by any goroutine.
+// that a restore would cause too. The time is random, since a proxy may interrupt the watches of all clusters at once. It may be
+// called by any goroutine.
 func (pr *Prober) SuspectRestore() {
 	if !pr.restoreSuspected.Swap(true) {
 		pr.mu.Lock()
 		defer pr.mu.Unlock()
-		if pr.waits() && time.Until(pr.runAt) > connection.CredentialsPoll {
-			pr.setTimer(connection.CredentialsPoll)
+		if after := rand.N(connection.CredentialsPoll); pr.waits() && after < time.Until(pr.runAt) {
+			pr.setTimer(after)
 		}
 	}
 }
