@@ -155,7 +155,7 @@ func objectsOf(works []*work.Work, better func(old, new Object) bool) Objects {
 
 func (w packed) unpack() Object { return Object{*w.placement, w.manifest} }
 
-// Of returns the work that has an object, and whether there is one.
+// Of returns the object with an ID, and whether it is desired.
 func (ws Objects) Of(id api.ID) (Object, bool) {
 	i, found := slices.BinarySearchFunc(ws, id, func(w packed, id api.ID) int { return w.manifest.ID.Compare(id) })
 	if !found {
