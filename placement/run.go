@@ -29,10 +29,10 @@ type Run struct {
 	// initialised. Unmatched is empty only in records of older versions.
 	Unmatched string `json:",omitempty"`
 	OnFailure string `json:",omitempty"`
-	// UnreachablePerStage and UnreachablePerRun are the values of api.MaxUnreachablePerStageAnnotation and api.MaxUnreachablePerRunAnnotation then.
+	// UnreachablePerStage and UnreachablePerRun are api.MaxUnreachablePerStageAnnotation and api.MaxUnreachablePerRunAnnotation at that time.
 	UnreachablePerStage string `json:",omitempty"`
 	UnreachablePerRun   string `json:",omitempty"`
-	// FailedPerStage and FailedPerRun are the values of api.MaxFailedPerStageAnnotation and api.MaxFailedPerRunAnnotation then.
+	// FailedPerStage and FailedPerRun are api.MaxFailedPerStageAnnotation and api.MaxFailedPerRunAnnotation at that time.
 	FailedPerStage string `json:",omitempty"`
 	FailedPerRun   string `json:",omitempty"`
 	// Stages are the stages with their clusters, in order, and Deletion is the stage after them, in which what is no longer

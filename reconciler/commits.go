@@ -192,7 +192,7 @@ func (p *pastCommits) add(l loaded, now time.Time, log *slog.Logger) {
 	p.retries[hash] = pastRetry{failures + 1, now.Add(retryafter.Failures(failures+1, firstPastRetry, lastPastRetry))}
 }
 
-// keep drops the commits that are neither assigned to a cluster nor in force.
+// keep removes all commits but the one in force and those that are assigned to a cluster.
 func (p *pastCommits) keep(assigned map[string]bool, inForce string) {
 	maps.DeleteFunc(p.snapshots, func(hash string, _ *hub.Snapshot) bool { return !assigned[hash] && hash != inForce })
 	for hash := range p.lost {

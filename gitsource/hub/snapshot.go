@@ -57,8 +57,8 @@ func (a *assembly) duplicates() {
 	}
 }
 
-// dropConsequences removes the problems that follow from an overlay or a chart that has problems itself: what it builds is taken for a
-// part of the hub, and the files of a chart for objects. If no error were left, all are kept: then one of them is the cause.
+// dropConsequences removes the problems that an invalid overlay or chart causes elsewhere: its kustomizations and files are then read as
+// objects of the hub. If no error were left, all are kept, since one of them is the cause.
 func dropConsequences(a *assembly) {
 	overlay, chart := a.invalid.hasBuilder("Overlay"), a.invalid.hasBuilder(chartKind)
 	var charts []string

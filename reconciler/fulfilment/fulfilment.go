@@ -97,7 +97,7 @@ func (c Cluster) Of() (Degree, Reason) {
 type Placement struct {
 	// Undecided says that nothing is decided yet, and Unscheduled that it is not scheduled as its policy asks for.
 	Undecided, Unscheduled bool
-	// Short is how many clusters of the number that the policy asks for are not selected.
+	// Short is by how many clusters the selection falls short of the policy's numberOfClusters.
 	Short int
 	// Absent are the members that the policy asks for and that cannot be chosen.
 	Absent []Usability

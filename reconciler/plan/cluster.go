@@ -176,8 +176,8 @@ func (c *OnCluster) holdsDeletions() bool {
 	return len(held) > 0
 }
 
-// Seen returns the member's report about the assigned revision; nil if there is none yet. A report from before the
-// assignment does not count, even if the content is the same.
+// Seen returns the newest report of the member about the assigned revision, or nil if it has sent none since the assignment. A report
+// from before does not count, even if the content is the same.
 func (c *OnCluster) Seen() *protocol.WorkState {
 	if c.Entry == nil || c.Entry.Seen == nil {
 		return nil

@@ -103,8 +103,8 @@ type Placement struct {
 	// Record is the placement's new record in the ledger; RecordChanged says that it differs.
 	Record        ledger.Placement
 	RecordChanged bool
-	// Changed are the positions of the clusters whose bindings are new or different, Deviating the clusters with another
-	// deviation, and Unbind the clusters whose bindings are to be deleted. Forget says that the whole record is to be deleted.
+	// Changed are the positions of the clusters whose bindings are new or different, Deviating the clusters whose
+	// deviation has changed, and Unbind those whose bindings are deleted. Forget is set if the whole record is deleted.
 	Changed   []int
 	Deviating []*OnCluster
 	Unbind    []string
@@ -229,7 +229,7 @@ func (p *Placement) hasInClusters(bs []placement.Binding) bool {
 	return n == len(bs)
 }
 
-// sameChoice reports whether two bindings are equal for the scheduler, which reads nothing of what the rollout records.
+// sameChoice reports whether two bindings are equal in the fields that the scheduler reads.
 func sameChoice(a, b placement.Binding) bool {
 	return a.Cluster == b.Cluster && a.Policy == b.Policy && a.Reason == b.Reason && a.Order == b.Order && a.Unscheduled == b.Unscheduled && a.Score.Equal(b.Score)
 }

@@ -27,7 +27,7 @@ type Detail struct {
 	UpdateRun *updaterun.Run `json:"updateRun,omitempty"`
 	// FailedContent is set if its newest content has failed in an update run, and was rolled back.
 	FailedContent *updaterun.FailedContent `json:"failedContent,omitempty"`
-	// Short is how many clusters of the number that the policy asks for are not selected.
+	// Short is by how many clusters the selection falls short of the policy's numberOfClusters.
 	Short int `json:"short,omitempty"`
 }
 

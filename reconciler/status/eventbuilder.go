@@ -35,7 +35,7 @@ func (h *eventBuilder) addAll(events []Event) {
 	}
 }
 
-// about returns the events, with the placement as the involved object.
+// about returns the events as Kubernetes events whose involvedObject is the placement.
 func (h *eventBuilder) about() []Event {
 	return event.AboutPlacement(h.builder.p.Key, h.builder.p.Record.Created, h.builder.in.Now, h.events)
 }

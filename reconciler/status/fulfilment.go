@@ -300,7 +300,7 @@ func MemberStateOf(c *api.MemberCluster) State {
 	return StateUnreachable
 }
 
-// Completed is the type of an Outstanding when no condition is outstanding.
+// Completed is the Outstanding.Type of a placement that has reached all conditions.
 const Completed = "Completed"
 
 // Outstanding is the condition that a placement has to reach next.

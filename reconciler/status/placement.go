@@ -217,7 +217,7 @@ func texts(ps problem.List) []string {
 	return out
 }
 
-// mirrored reports whether the status is shown in the namespace of the placed objects.
+// mirrored reports whether a ClusterResourcePlacementStatus shows the status in the namespace of the placed objects as well.
 func (b *builder) mirrored() bool {
 	return b.p.Key.Namespace == "" && b.p.Spec.Spec.StatusReportingScope == api.NamespaceAccessible
 }

@@ -73,8 +73,8 @@ func (k *Kind) resumable(err error) bool {
 	return errors.Is(err, errNotStarted) && k.notStarted < maxNotStarted && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err)
 }
 
-// waitAfterFailure waits after a list or watch that failed. Afterwards all objects are listed again,
-// unless the watch was merely not started.
+// waitAfterFailure backs off after a failed list or watch. All objects are then listed again, unless only the start of the
+// watch has failed.
 func (w *Set) waitAfterFailure(ctx context.Context, k *Kind, err error) {
 	if ctx.Err() != nil {
 		return

@@ -29,7 +29,7 @@ type Suspended struct {
 	Since time.Time
 }
 
-// Update finds the suspensions in force, and returns when the next one ends.
+// Update sets which suspensions are in force, and returns the time at which the next of them ends; zero if none ends by itself.
 func (r *Suspensions) Update(l *ledger.Ledger, now time.Time) time.Time {
 	var wake time.Time
 	list := slices.DeleteFunc(l.Suspensions(), func(s ledger.Suspension) bool { return s.Ended(now) })

@@ -130,7 +130,7 @@ func availableAt(c *plan.OnCluster) time.Time {
 	return c.Entry.AvailableAt()
 }
 
-// gate is the condition of a gate that was asked.
+// gate returns the condition GatePassed of a gate that has been evaluated.
 func (v *view) gate(g *placement.RunGate) metav1.Condition {
 	switch {
 	case g.HasFailed():
