@@ -18,7 +18,7 @@ func TestEqualComparesEachField(t *testing.T) {
 		Strategy:  api.ApplyStrategy{ServerSideApplyConfig: &api.ServerSideApplyConfig{ForceConflicts: true}},
 		Manifests: []*Manifest{manifest("a", "1")}, Awaited: []*Manifest{manifest("a", "1")},
 		Keep: true, Remove: true, Abandon: true, AllowDelete: true,
-		Holds: []Hold{{Why: "held"}}, Cause: Cause{Commit: "c"}, Suspended: "suspended", Drift: "report", ClusterDrift: "report", SuspendedObjects: []SuspendedObject{{}},
+		DeletionBlocks: []DeletionBlock{{Why: "held"}}, Cause: Cause{Commit: "c"}, Suspended: "suspended", Drift: "report", ClusterDrift: "report", SuspendedObjects: []SuspendedObject{{}},
 	}
 	fields := reflect.TypeFor[Work]()
 	for i := range fields.NumField() {

@@ -39,8 +39,8 @@ type Work struct {
 	Abandon bool
 	// AllowDelete says that a commit allows deletions that would otherwise be blocked.
 	AllowDelete bool
-	// Holds are the holds on deletions; nil if a commit allows them.
-	Holds []Hold
+	// DeletionBlocks are the deletions that need a commit which allows them; nil if one does.
+	DeletionBlocks []DeletionBlock
 	// Cause is the reason for deleting objects that the placement gives up.
 	Cause Cause
 	// Suspended is the reason why the placement writes nothing to the cluster; empty if it
@@ -137,7 +137,7 @@ func (w *Work) Equal(o *Work) bool {
 	return w.Placement == o.Placement && w.Revision.Hash == o.Revision.Hash && w.Revision.Commit == o.Revision.Commit &&
 		w.Keep == o.Keep && w.Remove == o.Remove && w.Abandon == o.Abandon && w.AllowDelete == o.AllowDelete &&
 		w.Cause == o.Cause && w.Drift == o.Drift && w.ClusterDrift == o.ClusterDrift && w.Suspended == o.Suspended &&
-		equalLists(w.Holds, o.Holds, Hold.Equal) && slices.Equal(w.SuspendedObjects, o.SuspendedObjects) && equalStrategies(w.Strategy, o.Strategy) &&
+		equalLists(w.DeletionBlocks, o.DeletionBlocks, DeletionBlock.Equal) && slices.Equal(w.SuspendedObjects, o.SuspendedObjects) && equalStrategies(w.Strategy, o.Strategy) &&
 		equalLists(w.Manifests, o.Manifests, sameContent) && equalLists(w.Awaited, o.Awaited, sameID)
 }
 

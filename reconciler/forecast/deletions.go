@@ -142,7 +142,7 @@ func (o *Forecast) recreations(d *Document) []Recreation {
 }
 
 // deletions lists the objects that would be deleted from a cluster, in the order of c.Lost, with the reason if their
-// placement holds the deletion. It adds the others to counted, unless a commit allows their deletion. Objects that
+// placement blocks the deletion. It adds the others to counted, unless a commit allows their deletion. Objects that
 // gitfleet does not own are not known here.
 func (o *Forecast) deletions(c *ClusterChange, counted map[string][]*string) []Deletion {
 	out := make([]Deletion, 0, len(c.Lost))
@@ -155,7 +155,7 @@ func (o *Forecast) deletions(c *ClusterChange, counted map[string][]*string) []D
 	}
 	for i := range out {
 		w := o.losing(out[i].Placement, c.Cluster)
-		if out[i].Held = w.Held(out[i].ID(), containers[out[i].Placement]); out[i].Held == "" && !w.AllowDelete {
+		if out[i].Held = w.DeletionBlocked(out[i].ID(), containers[out[i].Placement]); out[i].Held == "" && !w.AllowDelete {
 			counted[c.Cluster] = append(counted[c.Cluster], &out[i].Held)
 		}
 	}
@@ -178,7 +178,7 @@ func (o *Forecast) losing(name, cluster string) *work.Work {
 	}
 	if c := p.On(cluster); c == nil || c.Binding.Unscheduled || c.Binding.Removing {
 		if !w.AllowDelete {
-			w.Holds = p.RemovalHolds(cluster)
+			w.DeletionBlocks = p.RemovalBlocks(cluster)
 		}
 		return w
 	}

@@ -352,7 +352,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// The work whose holds decide about a lost object is the planned one, that of the earlier key for a
+// The work whose blocks decide about a lost object is the planned one, that of the earlier key for a
 // renamed placement, and otherwise a removal.
 func TestWorkThatLosesObjects(t *testing.T) {
 	web, shop := api.PlacementKey{Name: "web"}, api.PlacementKey{Name: "shop"}
@@ -384,7 +384,7 @@ func TestWorkThatLosesObjects(t *testing.T) {
 		if w.Remove {
 			got = "removed"
 		}
-		for _, h := range w.Holds {
+		for _, h := range w.DeletionBlocks {
 			got += ", held: " + h.Why
 		}
 		if w.AllowDelete {

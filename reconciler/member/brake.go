@@ -79,7 +79,7 @@ func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(stale) boo
 	with := containersByPlacement(going)
 	held = map[api.ID]string{}
 	going = slices.DeleteFunc(going, func(st stale) bool {
-		why := d.owned.deletionHeld(st, with[st.inv.Placement()])
+		why := d.owned.deletionBlocked(st, with[st.inv.Placement()])
 		if why != "" {
 			held[st.item.ID()] = why
 		}

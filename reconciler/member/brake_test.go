@@ -20,19 +20,19 @@ func TestBrakeHoldsDeletions(t *testing.T) {
 	namespace := api.ID{Kind: "Namespace", Name: "web"}
 	in := oneManifest().ID // an object in that namespace
 	out := api.ID{Kind: "ClusterRole", Group: "rbac.authorization.k8s.io", Name: "one"}
-	guarded := []work.Hold{{Kind: namespace.GroupKind(), Why: "guarded"}}
+	guarded := []work.DeletionBlock{{Kind: namespace.GroupKind(), Why: "guarded"}}
 	tests := map[string]struct {
 		work  work.Work
 		brake Brake
 		want  map[api.ID]string
 	}{
-		"a Namespace goes":            {work.Work{Holds: guarded}, Brake{100, 100}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded"}},
-		"the selection is empty":      {work.Work{Holds: []work.Hold{{Why: "empty"}}}, Brake{100, 100}, map[api.ID]string{namespace: "empty", in: "empty", out: "empty"}},
+		"a Namespace goes":            {work.Work{DeletionBlocks: guarded}, Brake{100, 100}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded"}},
+		"the selection is empty":      {work.Work{DeletionBlocks: []work.DeletionBlock{{Why: "empty"}}}, Brake{100, 100}, map[api.ID]string{namespace: "empty", in: "empty", out: "empty"}},
 		"a commit allows it":          {work.Work{AllowDelete: true}, Brake{1, 1}, nil},
 		"the placement is gone":       {work.Work{Remove: true}, Brake{100, 100}, nil},
-		"too much of what may go":     {work.Work{Holds: guarded}, Brake{10, 0}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded", out: "deleting 1 of the 3 objects that gitfleet has on this cluster is more than 10 %"}},
-		"held is not counted":         {work.Work{Holds: guarded}, Brake{40, 0}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded"}},
-		"it is given up, not deleted": {work.Work{Remove: true, Abandon: true, Holds: guarded}, Brake{0, 0}, nil},
+		"too much of what may go":     {work.Work{DeletionBlocks: guarded}, Brake{10, 0}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded", out: "deleting 1 of the 3 objects that gitfleet has on this cluster is more than 10 %"}},
+		"held is not counted":         {work.Work{DeletionBlocks: guarded}, Brake{40, 0}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded"}},
+		"it is given up, not deleted": {work.Work{Remove: true, Abandon: true, DeletionBlocks: guarded}, Brake{0, 0}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -232,14 +232,14 @@ func (o *ownership) findNewOwners() map[api.ID]api.PlacementKey {
 // adoptedWhy is the reason why an object of an adopted inventory is not deleted.
 const adoptedWhy = "it was taken over from another fleet (gitfleet adopt-fleet), and is not in the repository"
 
-// deletionHeld returns the reason why the work of a placement, or the adoption of its inventory,
+// deletionBlocked returns the reason why the work of a placement, or the adoption of its inventory,
 // prevents the deletion of a stale object together with others; empty if neither does.
-func (o *ownership) deletionHeld(st stale, with []api.ID) string {
+func (o *ownership) deletionBlocked(st stale, with []api.ID) string {
 	if st.inv.Adopted {
 		return adoptedWhy
 	}
 	w := o.Works().Of(st.inv.Placement())
-	return w.Held(st.item.ID(), with)
+	return w.DeletionBlocked(st.item.ID(), with)
 }
 
 // allowed reports whether a commit allows the deletions of a placement.
@@ -285,7 +285,7 @@ func (o *ownership) scalerOf(t apply.Task) autoscaler.Placed {
 	return placed
 }
 
-// leavingScalers returns the autoscalers that are to be deleted, as far as nothing holds their deletion.
+// leavingScalers returns the autoscalers that are to be deleted, as far as nothing blocks their deletion.
 func (o *ownership) leavingScalers() map[api.ID]bool {
 	if o.leaving != nil {
 		return o.leaving
@@ -297,7 +297,7 @@ func (o *ownership) leavingScalers() map[api.ID]bool {
 	for id := range scalers {
 		stales := o.stalesIn(id, listing(id))
 		o.leaving[id] = len(stales) > 0 && !slices.ContainsFunc(stales, func(st stale) bool {
-			return st.passesOn() || o.abandons(st) || o.deletionHeld(st, []api.ID{id}) != ""
+			return st.passesOn() || o.abandons(st) || o.deletionBlocked(st, []api.ID{id}) != ""
 		})
 	}
 	return o.leaving

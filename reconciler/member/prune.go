@@ -138,7 +138,7 @@ func (p *pruner) describe(facts *decide.Stale, st stale, l *observed.Object) {
 		return
 	}
 	if !facts.Allowed {
-		facts.Held = p.owned.deletionHeld(st, p.containersOf(st.inv))
+		facts.Held = p.owned.deletionBlocked(st, p.containersOf(st.inv))
 	}
 	if facts.Held == "" {
 		facts.After, _ = p.currentWaves().Before(p.object(st.inv.Placement(), st.item.ID(), true))

@@ -371,8 +371,8 @@ func TestRemovals(t *testing.T) {
 		}), removed: true, there: true, event: history.Released},
 		"left by a deleted placement":  {work: work.Work{Remove: true, Abandon: true}, abandon: true, live: marked(nil), removed: true, there: true, event: history.Released},
 		"left, by the first news":      {work: work.Work{Remove: true, Abandon: true}, live: marked(nil), removed: true, there: true, event: history.Released},
-		"held by its work":             {work: work.Work{Holds: []work.Hold{{Why: "the selection is empty"}}}, live: marked(nil), there: true, marked: true, held: "the selection is empty"},
-		"held, and a commit allows it": {work: work.Work{Holds: []work.Hold{{Why: "the selection is empty"}}, AllowDelete: true}, live: marked(nil), removed: true, event: history.Deleted},
+		"held by its work":             {work: work.Work{DeletionBlocks: []work.DeletionBlock{{Why: "the selection is empty"}}}, live: marked(nil), there: true, marked: true, held: "the selection is empty"},
+		"held, and a commit allows it": {work: work.Work{DeletionBlocks: []work.DeletionBlock{{Why: "the selection is empty"}}, AllowDelete: true}, live: marked(nil), removed: true, event: history.Deleted},
 		"with a finalizer":             {live: marked(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/log"}) }), there: true, marked: true, event: history.Deleted},
 	}
 	for name, test := range tests {

@@ -160,7 +160,7 @@ func TestHoldsOfAWork(t *testing.T) {
 				test.p(p)
 			}
 			pl := &placementPlanner{planner: &planner{Input: Input{Ledger: ledger.New(), InForce: &hub.Snapshot{Unreadable: test.unreadable}}}, current: &result{resultKey: resultKey{prepared: now, successor: test.successor}}}
-			if got := reasons(pl.holdsFor(p, "east", &test.w)); got != test.want {
+			if got := reasons(pl.deletionBlocksFor(p, "east", &test.w)); got != test.want {
 				t.Errorf("held because %q\nwant %q", got, test.want)
 			}
 		})

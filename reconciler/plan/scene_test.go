@@ -340,7 +340,7 @@ func (s *scene) heldOn(cluster string, w *work.Work) []protocol.Braked {
 	var held []protocol.Braked
 	for id, by := range s.objects[cluster] {
 		wanted := slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id })
-		if why := w.Held(id, slices.Collect(maps.Keys(goes))); by == w.Placement && !wanted && why != "" {
+		if why := w.DeletionBlocked(id, slices.Collect(maps.Keys(goes))); by == w.Placement && !wanted && why != "" {
 			held = append(held, protocol.Braked{ID: id, Why: why})
 		}
 	}

@@ -80,7 +80,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster, w *work.Work) *
 		w.Keep = true
 	}
 	w.Keep = w.Keep || paused
-	w.Holds = pl.holdsFor(p, c.Binding.Cluster, w)
+	w.DeletionBlocks = pl.deletionBlocksFor(p, c.Binding.Cluster, w)
 	if !c.UpToDate() && w.Strategy.Type != api.ReportDiff {
 		w.Awaited = awaitedContent(c, w.Manifests)
 	}

@@ -369,7 +369,7 @@ func (a *agent) prune(w *work.Work, id api.ID, handedOver bool) {
 		a.d.w.checkWrite(a, w.Placement, id)
 		t.release()
 		a.d.w.logf("cluster %s gives up %s of %s", a.name, title(id), w.Placement)
-	case !t.goneAt.IsZero() || w.Held(id, a.deletedNamespaces(w)) != "" || a.waits(w, id):
+	case !t.goneAt.IsZero() || w.DeletionBlocked(id, a.deletedNamespaces(w)) != "" || a.waits(w, id):
 		return
 	default:
 		a.d.w.checkWrite(a, w.Placement, id)

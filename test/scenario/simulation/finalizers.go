@@ -42,7 +42,7 @@ func (a *agent) newWaves(wanted map[api.ID]api.PlacementKey, sent map[api.Placem
 // awaited reports whether an object that is to be deleted still exists, and is neither held nor given up.
 func (a *agent) awaited(w *work.Work, id api.ID) bool {
 	t, inv := a.objects[id], a.inventories[w.Placement]
-	return t != nil && t.ours && inv != nil && inv.items[id] && !(inv.abandon && w.Remove) && w.Held(id, a.deletedNamespaces(w)) == ""
+	return t != nil && t.ours && inv != nil && inv.items[id] && !(inv.abandon && w.Remove) && w.DeletionBlocked(id, a.deletedNamespaces(w)) == ""
 }
 
 // waits reports whether another object has to be gone before one is deleted.

@@ -104,7 +104,7 @@ var mutants = map[string]Mutant{
 	}},
 	invariantAllowed: {Applies: func(works []*work.Work) []*work.Work {
 		for i := range works {
-			works[i].Holds = nil
+			works[i].DeletionBlocks = nil
 		}
 		return works
 	}},

@@ -41,7 +41,7 @@ func (a *agent) heldDeletions(w *work.Work) []protocol.Braked {
 	}
 	var out []protocol.Braked
 	for _, id := range slices.SortedFunc(maps.Keys(inv.items), api.ID.Compare) {
-		if why := w.Held(id, a.deletedNamespaces(w)); why != "" && !a.wantedByAny(id) {
+		if why := w.DeletionBlocked(id, a.deletedNamespaces(w)); why != "" && !a.wantedByAny(id) {
 			out = append(out, protocol.Braked{ID: id, Why: why})
 		}
 	}

@@ -112,7 +112,7 @@ func (w *world) commitHasValue(commit string, at bindingKey, id api.ID, value st
 // content is not known.
 func (w *world) checkDeletion(a *agent, by *work.Work, id api.ID) {
 	b := a.passModel
-	if what := w.holdReason(a, by, id); what != "" && !w.deletionAllowed(b, by, a.name) {
+	if what := w.blockReason(a, by, id); what != "" && !w.deletionAllowed(b, by, a.name) {
 		w.violate(invariantAllowed, "%s deletes %s for %s: %s", a.name, title(id), by.Placement, what)
 	}
 	head := w.source.commits[b.head]
@@ -137,9 +137,9 @@ func (w *world) checkDeletion(a *agent, by *work.Work, id api.ID) {
 	}
 }
 
-// holdReason returns why the deletion of an object for an existing placement, under any of its
-// names, must be held; empty if it need not be.
-func (w *world) holdReason(a *agent, by *work.Work, id api.ID) string {
+// blockReason returns why the deletion of an object for an existing placement, under any of its
+// names, must be blocked; empty if it need not be.
+func (w *world) blockReason(a *agent, by *work.Work, id api.ID) string {
 	b := a.passModel
 	p, exists := w.source.commits[b.head].placements[by.Placement.Name]
 	switch {

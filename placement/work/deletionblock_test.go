@@ -7,57 +7,57 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An object is held if a hold covers it, or if one covers the Namespace or definition that is
+// An object is not deleted if a block covers it, or if one covers the Namespace or definition that is
 // deleted with it.
-func TestHeld(t *testing.T) {
+func TestDeletionBlocked(t *testing.T) {
 	namespace, other := api.ID{Kind: "Namespace", Name: "shop"}, api.ID{Kind: "Namespace", Name: "web"}
 	crd := api.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "widgets.example.com"}
 	cm := api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
 	widget := api.ID{Group: "example.com", Kind: "Widget", Namespace: "web", Name: "one"}
-	guard := []Hold{{Kind: namespace.GroupKind(), Why: "guarded"}, {Kind: crd.GroupKind(), Why: "guarded"}}
+	guard := []DeletionBlock{{Kind: namespace.GroupKind(), Why: "guarded"}, {Kind: crd.GroupKind(), Why: "guarded"}}
 	tests := map[string]struct {
-		holds []Hold
-		id    api.ID
-		with  []api.ID
-		want  string
+		blocks []DeletionBlock
+		id     api.ID
+		with   []api.ID
+		want   string
 	}{
-		"nothing is held":                 {nil, namespace, nil, ""},
+		"nothing is blocked":              {nil, namespace, nil, ""},
 		"a guarded kind":                  {guard, namespace, nil, "guarded"},
 		"another kind":                    {guard, cm, nil, ""},
 		"in a namespace that goes":        {guard, cm, []api.ID{namespace}, "Namespace shop goes as well, and guarded"},
 		"in another namespace":            {guard, cm, []api.ID{other}, ""},
 		"of a kind whose definition goes": {guard, widget, []api.ID{crd}, "CustomResourceDefinition widgets.example.com goes as well, and guarded"},
 		"in a namespace that may go":      {nil, cm, []api.ID{namespace}, ""},
-		"all":                             {[]Hold{{Why: "all"}}, cm, nil, "all"},
-		"all but a namespace":             {[]Hold{{Why: "all", Except: []string{"shop"}}}, cm, nil, ""},
-		"the namespace itself":            {[]Hold{{Why: "all", Except: []string{"shop"}}}, namespace, nil, "all"},
-		"the first reason counts":         {append([]Hold{{Why: "first"}}, guard...), namespace, nil, "first"},
+		"all":                             {[]DeletionBlock{{Why: "all"}}, cm, nil, "all"},
+		"all but a namespace":             {[]DeletionBlock{{Why: "all", Except: []string{"shop"}}}, cm, nil, ""},
+		"the namespace itself":            {[]DeletionBlock{{Why: "all", Except: []string{"shop"}}}, namespace, nil, "all"},
+		"the first reason counts":         {append([]DeletionBlock{{Why: "first"}}, guard...), namespace, nil, "first"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := Work{Holds: test.holds}
-			if got := w.Held(test.id, test.with); got != test.want {
-				t.Errorf("Held(%s) = %q, want %q", test.id, got, test.want)
+			w := Work{DeletionBlocks: test.blocks}
+			if got := w.DeletionBlocked(test.id, test.with); got != test.want {
+				t.Errorf("DeletionBlocked(%s) = %q, want %q", test.id, got, test.want)
 			}
 		})
 	}
 }
 
-// Holds are equal if they hold the same for the same reason.
-func TestHoldsAreEqual(t *testing.T) {
-	hold := Hold{Why: "guarded", Kind: api.GroupKind{Kind: "Namespace"}, Except: []string{"a", "b"}}
+// Blocks are equal if they cover the same for the same reason.
+func TestBlocksAreEqual(t *testing.T) {
+	block := DeletionBlock{Why: "guarded", Kind: api.GroupKind{Kind: "Namespace"}, Except: []string{"a", "b"}}
 	tests := map[string]struct {
-		other Hold
+		other DeletionBlock
 		want  bool
 	}{
-		"the same":      {Hold{Why: "guarded", Kind: api.GroupKind{Kind: "Namespace"}, Except: []string{"a", "b"}}, true},
-		"why":           {Hold{Why: "all", Kind: hold.Kind, Except: hold.Except}, false},
-		"of what":       {Hold{Why: hold.Why, Except: hold.Except}, false},
-		"except what":   {Hold{Why: hold.Why, Kind: hold.Kind, Except: []string{"a"}}, false},
-		"except others": {Hold{Why: hold.Why, Kind: hold.Kind, Except: []string{"a", "c"}}, false},
+		"the same":      {DeletionBlock{Why: "guarded", Kind: api.GroupKind{Kind: "Namespace"}, Except: []string{"a", "b"}}, true},
+		"why":           {DeletionBlock{Why: "all", Kind: block.Kind, Except: block.Except}, false},
+		"of what":       {DeletionBlock{Why: block.Why, Except: block.Except}, false},
+		"except what":   {DeletionBlock{Why: block.Why, Kind: block.Kind, Except: []string{"a"}}, false},
+		"except others": {DeletionBlock{Why: block.Why, Kind: block.Kind, Except: []string{"a", "c"}}, false},
 	}
 	for name, test := range tests {
-		if got := hold.Equal(test.other); got != test.want {
+		if got := block.Equal(test.other); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Hold blocks the deletion of objects that a placement gives up until a commit allows it.
-type Hold struct {
+// A DeletionBlock blocks the deletion of objects that a placement gives up until a commit allows it.
+type DeletionBlock struct {
 	// Why is the reason, as a clause without a full stop.
 	Why string
 	// Kind is the kind of the objects whose deletion is blocked; the zero value means any.
@@ -17,24 +17,24 @@ type Hold struct {
 	Except []string
 }
 
-// Covers reports whether the hold covers an object.
-func (h *Hold) Covers(id api.ID) bool {
-	if _, excepted := slices.BinarySearch(h.Except, id.Namespace); excepted {
+// Covers reports whether the block covers an object.
+func (b *DeletionBlock) Covers(id api.ID) bool {
+	if _, excepted := slices.BinarySearch(b.Except, id.Namespace); excepted {
 		return false
 	}
-	return h.Kind == api.GroupKind{} || h.Kind == id.GroupKind()
+	return b.Kind == api.GroupKind{} || b.Kind == id.GroupKind()
 }
 
-// Equal reports whether both holds are the same.
-func (h Hold) Equal(o Hold) bool {
-	return h.Why == o.Why && h.Kind == o.Kind && slices.Equal(h.Except, o.Except)
+// Equal reports whether both blocks are the same.
+func (b DeletionBlock) Equal(o DeletionBlock) bool {
+	return b.Why == o.Why && b.Kind == o.Kind && slices.Equal(b.Except, o.Except)
 }
 
-// Held returns why an object that the placement gives up is not deleted; empty if it may be
-// deleted. The reason is that of the first hold that covers the object. If the placement gives
+// DeletionBlocked returns why an object that the placement gives up is not deleted; empty if it may be
+// deleted. The reason is that of the first block that covers the object. If the placement gives
 // up a Namespace or a CustomResourceDefinition at the same time (with), the deletion of
 // objects in that namespace or of that kind is blocked together with it.
-func (w *Work) Held(id api.ID, with []api.ID) string {
+func (w *Work) DeletionBlocked(id api.ID, with []api.ID) string {
 	if why := w.covered(id); why != "" {
 		return why
 	}
@@ -50,9 +50,9 @@ func (w *Work) Held(id api.ID, with []api.ID) string {
 }
 
 func (w *Work) covered(id api.ID) string {
-	for i := range w.Holds {
-		if w.Holds[i].Covers(id) {
-			return w.Holds[i].Why
+	for i := range w.DeletionBlocks {
+		if w.DeletionBlocks[i].Covers(id) {
+			return w.DeletionBlocks[i].Why
 		}
 	}
 	return ""

@@ -11,9 +11,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// Some deletions are usually mistakes. They are held, whatever their number, until a trailer in a commit message allows
-// them. Holds are derived from the commit in force and not stored, so that neither a restart nor a lost commit releases
-// one.
+// Some deletions are usually mistakes. They are blocked, whatever their number, until a trailer in a commit message
+// allows them. Blocks are derived from the commit in force and not stored, so that neither a restart nor a lost commit
+// lifts one.
 
 var (
 	namespaceKind  = api.GroupKind{Kind: "Namespace"}
@@ -22,7 +22,7 @@ var (
 )
 
 // guardedKinds are the kinds whose deletion deletes more than the object itself.
-var guardedKinds = []work.Hold{
+var guardedKinds = []work.DeletionBlock{
 	{Kind: namespaceKind, Why: "deleting a Namespace deletes everything in it"},
 	{Kind: definitionKind, Why: "deleting a CustomResourceDefinition deletes all objects of its kind"},
 	{Kind: claimKind, Why: "deleting a PersistentVolumeClaim can delete its data"},
@@ -39,13 +39,13 @@ var envelopeKinds = []api.GroupKind{
 	{Kind: "ConfigMap"},
 }
 
-// noClusterLeft holds the deletions on a cluster that a placement leaves without being on any other.
-var noClusterLeft = []work.Hold{{Why: "the placement has no cluster left"}}
+// noClusterLeft blocks the deletions on a cluster that a placement leaves without being on any other.
+var noClusterLeft = []work.DeletionBlock{{Why: "the placement has no cluster left"}}
 
-// RemovalHolds returns the holds on the objects of the placement on a cluster that it leaves; nil if the placement was
-// deleted, or if it is on another cluster and its policy names no cluster that does not exist. A cluster that has left
-// the fleet is not held because of its own name.
-func (p *Placement) RemovalHolds(cluster string) []work.Hold {
+// RemovalBlocks returns the blocks for the objects of the placement on a cluster that it leaves; nil if the placement was
+// deleted, or if it is on another cluster and its policy names no cluster that does not exist. On a cluster
+// that has left the fleet nothing is blocked because of its own name.
+func (p *Placement) RemovalBlocks(cluster string) []work.DeletionBlock {
 	switch {
 	case p.Spec == nil:
 		return nil
@@ -57,36 +57,36 @@ func (p *Placement) RemovalHolds(cluster string) []work.Hold {
 	if policy := p.Spec.Spec.Policy; policy != nil {
 		for _, name := range policy.ClusterNames {
 			if !p.registered(name) {
-				return []work.Hold{{Why: fmt.Sprintf("spec.policy.clusterNames names %q, and there is no such MemberCluster", name)}}
+				return []work.DeletionBlock{{Why: fmt.Sprintf("spec.policy.clusterNames names %q, and there is no such MemberCluster", name)}}
 			}
 		}
 	}
 	return nil
 }
 
-// otherNameHolds holds the deletions on a cluster that a placement leaves while another member is the same
+// otherNameBlocks blocks the deletions on a cluster that a placement leaves while another member is the same
 // cluster: the placement may be meant to stay there under that name, under which nothing is written.
-func otherNameHolds(p *Placement, cluster string, sameAs func(cluster string) string) []work.Hold {
+func otherNameBlocks(p *Placement, cluster string, sameAs func(cluster string) string) []work.DeletionBlock {
 	if p.Request == nil || !p.registered(cluster) {
 		return nil
 	}
 	for _, c := range p.Request.Clusters {
 		if sameAs(c.Name) == cluster {
-			return []work.Hold{{Why: fmt.Sprintf("%s is the same cluster as %s; remove one of the two MemberClusters from the repository, or correct the kubeconfig", c.Name, cluster)}}
+			return []work.DeletionBlock{{Why: fmt.Sprintf("%s is the same cluster as %s; remove one of the two MemberClusters from the repository, or correct the kubeconfig", c.Name, cluster)}}
 		}
 	}
 	return nil
 }
 
-// unidentifiedHolds holds the deletions on a cluster that a placement leaves while its policy names a member of which it is not
+// unidentifiedBlocks blocks the deletions on a cluster that a placement leaves while its policy names a member of which it is not
 // known yet which cluster it is: it may be the same one.
-func unidentifiedHolds(p *Placement, identified func(cluster string) bool) []work.Hold {
+func unidentifiedBlocks(p *Placement, identified func(cluster string) bool) []work.DeletionBlock {
 	if p.Spec.Spec.Policy == nil {
 		return nil
 	}
 	for _, name := range p.Spec.Spec.Policy.ClusterNames {
 		if p.registered(name) && !identified(name) {
-			return []work.Hold{{Why: fmt.Sprintf("spec.policy.clusterNames names %q, which has not answered yet and may be the same cluster", name)}}
+			return []work.DeletionBlock{{Why: fmt.Sprintf("spec.policy.clusterNames names %q, which has not answered yet and may be the same cluster", name)}}
 		}
 	}
 	return nil
@@ -98,25 +98,25 @@ func (pl *planner) identified(cluster string) bool {
 	return c != nil && !c.Joined.IsZero()
 }
 
-// holdsFor returns the holds on deletions by a work.
-func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work) []work.Hold {
+// deletionBlocksFor returns the deletions by a work that need a commit which allows them.
+func (pl *placementPlanner) deletionBlocksFor(p *Placement, cluster string, w *work.Work) []work.DeletionBlock {
 	switch {
 	case w.AllowDelete || w.Keep:
 		return nil
 	case p.Spec == nil && p.Record.Into != (api.PlacementKey{}):
-		return pl.renameHolds()
+		return pl.renameBlocks()
 	case p.Spec == nil:
 		return nil
 	case w.Remove:
-		return slices.Concat(p.RemovalHolds(cluster), otherNameHolds(p, cluster, pl.planner.Ledger.SameAs), unidentifiedHolds(p, pl.planner.identified))
+		return slices.Concat(p.RemovalBlocks(cluster), otherNameBlocks(p, cluster, pl.planner.Ledger.SameAs), unidentifiedBlocks(p, pl.planner.identified))
 	case len(w.Manifests) == 0:
-		return []work.Hold{{Why: emptiedReason(p)}}
+		return []work.DeletionBlock{{Why: emptiedReason(p)}}
 	}
-	holds := contentHolds(p, pl.current.prepared)
-	if unreadable := append(documentHolds(pl.planner.InForce), unreadableHolds(w.Manifests)...); len(unreadable) > 0 {
-		return append(unreadable, holds...)
+	blocks := contentBlocks(p, pl.current.prepared)
+	if unreadable := append(documentBlocks(pl.planner.InForce), unreadableBlocks(w.Manifests)...); len(unreadable) > 0 {
+		return append(unreadable, blocks...)
 	}
-	return holds // shared by all clusters, in most placements
+	return blocks // shared by all clusters, in most placements
 }
 
 // successorMayDelete reports whether deletions are allowed under the new key of a renamed placement, on a cluster that
@@ -139,9 +139,9 @@ func (pl *placementPlanner) successorInGit() *result {
 	return nil
 }
 
-// renameHolds returns the holds on the objects that a renamed placement still holds under its earlier key. The objects
-// that would be deleted are those that the new key does not select, and the holds are those of the new key.
-func (pl *placementPlanner) renameHolds() []work.Hold {
+// renameBlocks returns the blocks for the objects that a renamed placement still has under its earlier key. The objects
+// that would be deleted are those that the new key does not select, and the blocks are those of the new key.
+func (pl *placementPlanner) renameBlocks() []work.DeletionBlock {
 	successor := pl.successorInGit()
 	if successor == nil {
 		return guardedKinds
@@ -150,32 +150,32 @@ func (pl *placementPlanner) renameHolds() []work.Hold {
 	if p.Request != nil && !p.hasCluster() {
 		return noClusterLeft
 	}
-	holds := contentHolds(p, successor.prepared)
+	blocks := contentBlocks(p, successor.prepared)
 	if r := successor.prepared.renderer; r != nil {
-		holds = append(unreadableHolds(r.Manifests()), holds...)
+		blocks = append(unreadableBlocks(r.Manifests()), blocks...)
 	}
-	return append(documentHolds(pl.planner.InForce), holds...)
+	return append(documentBlocks(pl.planner.InForce), blocks...)
 }
 
-// documentHolds holds all deletions of what a placement no longer selects while the commit has documents of which nothing says which
+// documentBlocks blocks all deletions of what a placement no longer selects while the commit has documents of which nothing says which
 // objects they have.
-func documentHolds(s *hub.Snapshot) []work.Hold {
+func documentBlocks(s *hub.Snapshot) []work.DeletionBlock {
 	if s == nil || len(s.Unreadable) == 0 {
 		return nil
 	}
-	return []work.Hold{{Why: fmt.Sprintf("%s is encrypted as a whole and cannot be decrypted, and may have this object", s.Unreadable[0])}}
+	return []work.DeletionBlock{{Why: fmt.Sprintf("%s is encrypted as a whole and cannot be decrypted, and may have this object", s.Unreadable[0])}}
 }
 
-// unreadableHolds returns holds on deletions of each kind of which an object cannot be decrypted. Its encrypted file may have
+// unreadableBlocks returns a block for each kind of which an object cannot be decrypted. Its encrypted file may have
 // renamed the object, and the old name must not be deleted before the new one is known.
-func unreadableHolds(manifests []*work.Manifest) []work.Hold {
-	var out []work.Hold
+func unreadableBlocks(manifests []*work.Manifest) []work.DeletionBlock {
+	var out []work.DeletionBlock
 	for _, m := range manifests {
 		kind := m.ID.GroupKind()
-		if m.Encrypted == nil || slices.ContainsFunc(out, func(h work.Hold) bool { return h.Kind == kind }) {
+		if m.Encrypted == nil || slices.ContainsFunc(out, func(b work.DeletionBlock) bool { return b.Kind == kind }) {
 			continue
 		}
-		out = append(out, work.Hold{Kind: kind, Why: fmt.Sprintf("%s cannot be decrypted, and may be this object under another name", m.ID)})
+		out = append(out, work.DeletionBlock{Kind: kind, Why: fmt.Sprintf("%s cannot be decrypted, and may be this object under another name", m.ID)})
 	}
 	return out
 }
@@ -189,25 +189,25 @@ func emptiedReason(p *Placement) string {
 	return "the placement selects nothing: " + selectorText(p, i) + " matches nothing"
 }
 
-// contentHolds holds deletions of guarded kinds, and of objects that a selector which matches nothing may have selected
+// contentBlocks blocks deletions of guarded kinds, and of objects that a selector which matches nothing may have selected
 // before. Earlier selections are not recorded, so objects are recognized by their kind; objects in a namespace that is
 // still selected were selected with it.
-func contentHolds(p *Placement, now *prepared) []work.Hold {
+func contentBlocks(p *Placement, now *prepared) []work.DeletionBlock {
 	if len(p.Selection.Unmatched) == 0 {
 		return guardedKinds
 	}
-	var out []work.Hold
+	var out []work.DeletionBlock
 	for _, i := range p.Selection.Unmatched {
 		term := p.Spec.Spec.ResourceSelectors[i]
 		kind := api.GroupKind{Group: term.Group, Kind: term.Kind}
-		h := work.Hold{Kind: kind, Why: selectorText(p, i) + " matches nothing, and may have selected it before"}
+		b := work.DeletionBlock{Kind: kind, Why: selectorText(p, i) + " matches nothing, and may have selected it before"}
 		switch {
 		case kind == namespaceKind && term.SelectionScope != api.NamespaceOnly:
-			h.Kind, h.Except = api.GroupKind{}, now.namespaces()
+			b.Kind, b.Except = api.GroupKind{}, now.namespaces()
 		case slices.Contains(envelopeKinds, kind):
-			h.Kind = api.GroupKind{}
+			b.Kind = api.GroupKind{}
 		}
-		out = append(out, h)
+		out = append(out, b)
 	}
 	return append(out, guardedKinds...)
 }

@@ -24,9 +24,9 @@ func on(names ...string) []*OnCluster {
 	return out
 }
 
-// The objects on a cluster that a placement leaves are held if the placement has no other cluster,
+// The objects on a cluster that a placement leaves are not deleted if the placement has no other cluster,
 // or if its policy names a cluster that does not exist.
-func TestRemovalHolds(t *testing.T) {
+func TestRemovalBlocks(t *testing.T) {
 	fleet := &placement.Request{Clusters: []placement.Cluster{{Name: "east"}, {Name: "west"}}}
 	naming := func(names ...string) *hub.Placement {
 		return &hub.Placement{Spec: api.PlacementSpec{Policy: &api.PlacementPolicy{PlacementType: api.PickFixed, ClusterNames: names}}}
@@ -45,9 +45,9 @@ func TestRemovalHolds(t *testing.T) {
 		"no policy":                   {Placement{Spec: &hub.Placement{}, Clusters: on("east-", "west"), Request: fleet}, "east", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			holds := test.p.RemovalHolds(test.cluster)
-			if got := reasons(holds); got != test.want {
-				t.Errorf("held because %q, want %q", got, test.want)
+			blocks := test.p.RemovalBlocks(test.cluster)
+			if got := reasons(blocks); got != test.want {
+				t.Errorf("blocked because %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -55,7 +55,7 @@ func TestRemovalHolds(t *testing.T) {
 
 // Nothing is deleted on a cluster that the fleet has under two names, since a placement that leaves one of them may
 // be meant to be there under the other.
-func TestHoldsOnAClusterWithTwoNames(t *testing.T) {
+func TestBlocksOnAClusterWithTwoNames(t *testing.T) {
 	fleet := &placement.Request{Clusters: []placement.Cluster{{Name: "alias"}, {Name: "east"}, {Name: "west"}}}
 	sameAs := func(cluster string) string { return map[string]string{"alias": "east"}[cluster] }
 	const want = "alias is the same cluster as east; remove one of the two MemberClusters from the repository, or correct the kubeconfig"
@@ -69,14 +69,14 @@ func TestHoldsOnAClusterWithTwoNames(t *testing.T) {
 		"the cluster itself has left": {Placement{Spec: &hub.Placement{}, Clusters: on("east-", "west"), Request: &placement.Request{Clusters: fleet.Clusters[:1]}}, "east", ""},
 		"not scheduled":               {Placement{Spec: &hub.Placement{}, Clusters: on("east-", "west")}, "east", ""},
 	} {
-		if got := reasons(otherNameHolds(&test.p, test.cluster, sameAs)); got != test.want {
-			t.Errorf("%s: held because %q, want %q", name, got, test.want)
+		if got := reasons(otherNameBlocks(&test.p, test.cluster, sameAs)); got != test.want {
+			t.Errorf("%s: blocked because %q, want %q", name, got, test.want)
 		}
 	}
 }
 
 // Nothing is deleted on a cluster that a placement leaves for a member of which nothing is known yet.
-func TestHoldsForAMemberThatHasNeverAnswered(t *testing.T) {
+func TestBlocksForAMemberThatHasNeverAnswered(t *testing.T) {
 	fleet := &placement.Request{Clusters: []placement.Cluster{{Name: "alias"}, {Name: "east"}, {Name: "west"}}}
 	for name, test := range map[string]struct {
 		policy   *api.PlacementPolicy
@@ -91,32 +91,32 @@ func TestHoldsForAMemberThatHasNeverAnswered(t *testing.T) {
 	} {
 		p := Placement{Spec: &hub.Placement{Spec: api.PlacementSpec{Policy: test.policy}}, Clusters: on("east-", "west"), Request: fleet}
 		answered := func(cluster string) bool { return slices.Contains(strings.Fields(test.answered), cluster) }
-		if got := reasons(unidentifiedHolds(&p, answered)); got != test.want {
-			t.Errorf("%s: held because %q, want %q", name, got, test.want)
+		if got := reasons(unidentifiedBlocks(&p, answered)); got != test.want {
+			t.Errorf("%s: blocked because %q, want %q", name, got, test.want)
 		}
 	}
 }
 
-func reasons(holds []work.Hold) string {
+func reasons(blocks []work.DeletionBlock) string {
 	var out []string
-	for _, h := range holds {
-		out = append(out, h.Why)
+	for _, b := range blocks {
+		out = append(out, b.Why)
 	}
 	return strings.Join(out, "; ")
 }
 
-// A selector that matches nothing holds objects of its kind. A selector of envelopes holds objects
-// of any kind, and one of Namespaces everything in namespaces that are no longer selected.
-func TestUnmatchedHolds(t *testing.T) {
+// A selector that matches nothing blocks deletions of objects of its kind, one of envelopes those
+// of any kind, and one of Namespaces those of everything in namespaces that are no longer selected.
+func TestUnmatchedBlocks(t *testing.T) {
 	m := NewMemo()
 	m.setInForce(snapshot(t, "clusters east\nnamespace web\nconfigmap web/one\nplace web\n"))
 	now := m.prepare(m.inForce.Snapshot, api.PlacementKey{Name: "web"})
 	namespace, secret, inWeb, other := api.ID{Kind: "Namespace", Name: "shop"}, api.ID{Kind: "Secret", Namespace: "shop", Name: "key"},
 		api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
 	for name, test := range map[string]struct {
-		term api.ResourceSelectorTerm
-		held []api.ID
-		text string
+		term    api.ResourceSelectorTerm
+		blocked []api.ID
+		text    string
 	}{
 		"a kind":                                {api.ResourceSelectorTerm{Kind: "Secret"}, []api.ID{secret}, "spec.resourceSelectors[0] (Secret)"},
 		"a name":                                {api.ResourceSelectorTerm{Kind: "Secret", Name: "key"}, []api.ID{secret}, `spec.resourceSelectors[0] (Secret "key")`},
@@ -129,17 +129,17 @@ func TestUnmatchedHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &Placement{Spec: &hub.Placement{Spec: api.PlacementSpec{ResourceSelectors: []api.ResourceSelectorTerm{test.term}}}}
 			p.Selection.Unmatched = []int{0}
-			holds := contentHolds(p, now)
-			w := &work.Work{Holds: holds[:len(holds)-len(guardedKinds)]}
+			blocks := contentBlocks(p, now)
+			w := &work.Work{DeletionBlocks: blocks[:len(blocks)-len(guardedKinds)]}
 			for _, id := range []api.ID{namespace, secret, inWeb, other} {
 				want := ""
-				for _, held := range test.held {
-					if held == id {
+				for _, blocked := range test.blocked {
+					if blocked == id {
 						want = test.text + " matches nothing, and may have selected it before"
 					}
 				}
-				if got := w.Held(id, nil); got != want {
-					t.Errorf("%s is held because %q, want %q", id, got, want)
+				if got := w.DeletionBlocked(id, nil); got != want {
+					t.Errorf("%s is blocked because %q, want %q", id, got, want)
 				}
 			}
 			if got, want := emptiedReason(p), "the placement selects nothing: "+test.text+" matches nothing"; got != want {
@@ -153,7 +153,7 @@ func TestUnmatchedHolds(t *testing.T) {
 }
 
 // While an object cannot be decrypted, no object of its kind is deleted: it may be the same one under another name.
-func TestUnreadableHolds(t *testing.T) {
+func TestUnreadableBlocks(t *testing.T) {
 	manifest := func(kind, name string, encrypted bool) *work.Manifest {
 		m := &work.Manifest{Object: &api.Object{ID: api.ID{Kind: kind, Namespace: "shop", Name: name}}}
 		if encrypted {
@@ -161,12 +161,12 @@ func TestUnreadableHolds(t *testing.T) {
 		}
 		return m
 	}
-	w := &work.Work{Holds: unreadableHolds([]*work.Manifest{manifest("ConfigMap", "plain", false), manifest("Secret", "new", true), manifest("Secret", "other", true)})}
-	if got, want := w.Held(api.ID{Kind: "Secret", Namespace: "shop", Name: "old"}, nil), "Secret/shop/new cannot be decrypted, and may be this object under another name"; got != want || len(w.Holds) != 1 {
-		t.Errorf("held because %q, want %q", got, want)
+	w := &work.Work{DeletionBlocks: unreadableBlocks([]*work.Manifest{manifest("ConfigMap", "plain", false), manifest("Secret", "new", true), manifest("Secret", "other", true)})}
+	if got, want := w.DeletionBlocked(api.ID{Kind: "Secret", Namespace: "shop", Name: "old"}, nil), "Secret/shop/new cannot be decrypted, and may be this object under another name"; got != want || len(w.DeletionBlocks) != 1 {
+		t.Errorf("blocked because %q, want %q", got, want)
 	}
-	if got := w.Held(api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "old"}, nil); got != "" {
-		t.Errorf("a ConfigMap is held because %q", got)
+	if got := w.DeletionBlocked(api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "old"}, nil); got != "" {
+		t.Errorf("a ConfigMap is blocked because %q", got)
 	}
 }
 
