@@ -212,8 +212,8 @@ func TestCheckBuiltinWarns(t *testing.T) {
 			"kind: Kubernetes " + KubernetesVersion + " has no such kind in apps/v1; did you mean Deployment? (warning)",
 		}},
 		"a kind that may be of a newer one": {"{apiVersion: apps/v1, kind: Zzz, metadata: {name: web}}", nil},
-		"a version that is gone": {"{apiVersion: policy/v9, kind: PodDisruptionBudget, metadata: {name: web}}", []string{
-			"apiVersion: Kubernetes " + KubernetesVersion + " has no PodDisruptionBudget in policy/v9; it has it in policy/v1, policy/v1beta1 (warning)",
+		"a version that never was": {"{apiVersion: policy/v9, kind: PodDisruptionBudget, metadata: {name: web}}", []string{
+			"apiVersion: Kubernetes " + KubernetesVersion + " has no PodDisruptionBudget in policy/v9; it has it in policy/v1 (warning)",
 		}},
 		"metadata of any kind":             {"{apiVersion: example.com/v1, kind: Widget, metadata: {name: web, label: {}}, any: 1}", []string{"metadata.label: unknown field; did you mean labels?" + by}},
 		"nothing without a kind":           {"{apiVersion: v1, metadata: []}", nil},
