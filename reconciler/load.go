@@ -3,8 +3,6 @@ package reconciler
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -44,32 +42,14 @@ type loader struct {
 	// add receives what was loaded, or why it could not be; it never blocks.
 	add   func(loaded)
 	guard *crashguard.Guard
-	// free is the timer that calls freeMemory. Each long load resets it.
-	free *time.Timer
 	// lostRuns says that the ledger, which was empty at the start, still lacks runs: the commits in which they appeared are then read from
 	// the Git history.
 	lostRuns *atomic.Bool
 }
 
-const (
-	// longLoad is the duration of a load above which memory is freed afterwards.
-	longLoad = 500 * time.Millisecond
-	// freeDelay is long enough for the loop to plan the loaded commit before the garbage collection.
-	freeDelay = 5 * time.Second
-)
-
 // newLoader returns a loader without a guard.
-func newLoader(cfg *Config, add func(loaded), free func()) loader {
-	r := loader{cfg: cfg, add: add, free: time.AfterFunc(freeDelay, free), lostRuns: new(atomic.Bool)}
-	r.free.Stop()
-	return r
-}
-
-// freeMemory returns unused memory to the operating system. The Go runtime by itself takes minutes for that. There
-// are two garbage collections, because a sync.Pool drops its buffers only in the second one.
-func freeMemory() {
-	runtime.GC()
-	debug.FreeOSMemory()
+func newLoader(cfg *Config, add func(loaded)) loader {
+	return loader{cfg: cfg, add: add, lostRuns: new(atomic.Bool)}
 }
 
 // loadCommit loads the files of a commit with one of the loaders of the configuration.
@@ -92,9 +72,6 @@ func (r *loader) loadCommit(ctx context.Context, with *hub.Loader, c gitsource.C
 		r.addRunHistory(ctx, l.snapshot)
 	}
 	l.err, l.took = err, time.Since(start)
-	if l.took > longLoad {
-		r.free.Reset(freeDelay)
-	}
 	return l
 }
 

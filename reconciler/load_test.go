@@ -4,18 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -108,56 +104,6 @@ func TestUnassignedCommitsAreDropped(t *testing.T) {
 	}
 	if got := slices.Sorted(maps.Keys(c.commits.past.lost)); !slices.Equal(got, []string{"c4"}) || len(c.commits.past.retries) != 1 {
 		t.Errorf("lost %v, %v", got, c.commits.past.retries)
-	}
-}
-
-// A slowSource fails to read a commit, after a delay.
-type slowSource struct {
-	Source
-	takes time.Duration
-}
-
-func (s slowSource) Files(context.Context, string) (fs.FS, error) {
-	time.Sleep(s.takes)
-	return nil, errors.New("no such commit")
-}
-
-// Memory is freed once, after the last of several long loads. A short load, such as that of a
-// commit with one file, does not free memory.
-func TestMemoryIsFreedAfterLongLoads(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		loads []time.Duration
-		want  int64
-	}{
-		{"no load", nil, 0},
-		{"a short load", []time.Duration{longLoad / 2}, 0},
-		{"a long load", []time.Duration{2 * longLoad}, 1},
-		{"long loads in a row", []time.Duration{2 * longLoad, 2 * longLoad}, 1},
-		{"a long load and a short one", []time.Duration{2 * longLoad, longLoad / 2}, 1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var freed atomic.Int64
-				cfg := newHistoryScene(t).cfg
-				r := newLoader(cfg, nil, func() { freed.Add(1) })
-				r.guard = crashguard.New("", nil)
-				for _, takes := range c.loads {
-					cfg.Source = slowSource{takes: takes}
-					r.loadCommit(t.Context(), nil, gitsource.Commit{Hash: "c1"})
-				}
-				time.Sleep(freeDelay / 2)
-				synctest.Wait()
-				if freed.Load() > 0 {
-					t.Error("memory is freed while the loop plans the commit")
-				}
-				time.Sleep(freeDelay)
-				synctest.Wait()
-				if freed.Load() != c.want {
-					t.Errorf("memory is freed %d times, want %d", freed.Load(), c.want)
-				}
-			})
-		})
 	}
 }
 

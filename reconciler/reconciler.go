@@ -66,7 +66,7 @@ type Reconciler struct {
 func New(cfg Config) *Reconciler {
 	cfg = cfg.withDefaults()
 	r := &Reconciler{cfg: &cfg, inbox: newInbox(&cfg.Metrics.waiting), observations: observations{cfg: &cfg}, saver: saver{cfg: &cfg}, statusMemo: status.NewMemo()}
-	r.commits = newCommits(r.cfg, &r.running, newLoader(r.cfg, r.inbox.addLoaded, freeMemory))
+	r.commits = newCommits(r.cfg, &r.running, newLoader(r.cfg, r.inbox.addLoaded))
 	r.agents = newAgents(r.cfg, &r.running, r.inbox.observe, r.inbox.trigger)
 	return r
 }

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -158,7 +157,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger, tail *log
 	group.Go(func() error { return d.candidate.run(ctx, d.loop.Run, d.runLeaderTasks) })
 	group.Go(func() error { return d.srv.Serve(ctx, listener) })
 	group.Go(func() error { return runThrottles(ctx, d.members.limit, d.members.arrivals) })
-	group.Go(func() error { return returnMemory(ctx, d.members.limit, muchUnused, debug.FreeOSMemory) })
+	group.Go(func() error { return newMemoryKeeper().run(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"os"
 	"runtime/debug"
 	runtimemetrics "runtime/metrics"
 	"time"
@@ -13,11 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// The daemon is busy while it allocates more than minBusy and the busyPart of what is live in a second: it loads a commit or applies one.
 const (
-	// rolloutEnd is how long no write must have been in flight until memory is returned.
-	rolloutEnd = 5 * time.Second
-	// minUnused is how much of the memory must be unused, besides half as much as is used.
+	minBusy  = 8 << 20
+	busyPart = 64
+	// restTime is how long it must not have been busy until memory is returned.
+	restTime = 5 * time.Second
+	// minUnused is how much of the heap must be unused for that, besides half as much as is live.
 	minUnused = 64 << 20
+)
+
+// How much garbage there may be, in percent of what is live. While the daemon is busy it is the default of the Go runtime: less takes more
+// processor time than memory is saved. At rest there are minutes between two collections, and a heap from minLarge on may hold less.
+const (
+	busyGarbage = 100
+	restGarbage = 50
+	minLarge    = 128 << 20
 )
 
 // memoryRefresh is the time between two looks at the limit of the container, which can be resized
@@ -44,38 +56,78 @@ func limitMemory(ctx context.Context, container memlimit.Provider, log *slog.Log
 	return resource.NewQuantity(limit>>20<<20, resource.BinarySI).String()
 }
 
-// returnMemory returns unused memory to the operating system after a large rollout: the heap has grown to twice what is needed, and the
-// Go runtime would keep it for the next rollout. writes is the semaphore of the writes in flight, unused reports whether much is unused,
-// and free returns it. It ends once ctx is done.
-func returnMemory(ctx context.Context, writes chan struct{}, unused func() bool, free func()) error {
+// heap is what the Go runtime says of its heap, in bytes.
+type heap struct {
+	// allocated is what was allocated since the process began, live what the last garbage collection has kept.
+	allocated, live uint64
+	// size is what is in use, garbage, or unused and not returned to the operating system.
+	size uint64
+}
+
+func readHeap() heap {
+	of := []runtimemetrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+	}
+	runtimemetrics.Read(of)
+	value := func(i int) uint64 { return of[i].Value.Uint64() }
+	return heap{allocated: value(0), live: value(1), size: value(2) + value(3) + value(4)}
+}
+
+// muchUnused reports whether much of the heap is neither in use nor returned.
+func (h heap) muchUnused() bool { return h.size > h.live+h.live/2+minUnused }
+
+// A memoryKeeper keeps the heap small while the daemon has little to do. In a rollout, or while a large commit is loaded, the heap grows
+// to twice what is live, and the Go runtime would keep it at that size.
+type memoryKeeper struct {
+	heap func() heap
+	// free returns unused memory to the operating system, and gcPercent sets how much garbage there may be for what is live.
+	free      func()
+	gcPercent func(percent int)
+}
+
+// newMemoryKeeper returns a keeper of the memory of the process. A GOGC in the environment has precedence over its own.
+func newMemoryKeeper() memoryKeeper {
+	k := memoryKeeper{heap: readHeap, free: debug.FreeOSMemory, gcPercent: func(percent int) { debug.SetGCPercent(percent) }}
+	if os.Getenv("GOGC") != "" {
+		k.gcPercent = func(int) {}
+	}
+	return k
+}
+
+// run keeps the memory until ctx is done. Once the daemon has been busy and then at rest, unused memory is returned, and a large heap may
+// hold less garbage until the daemon is busy again.
+func (k memoryKeeper) run(ctx context.Context) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	written, idle := false, time.Duration(0)
+	defer k.gcPercent(busyGarbage)
+	before, busy, returned, resting := k.heap().allocated, true, false, time.Duration(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
 		}
-		if len(writes) > 0 {
-			written, idle = true, 0
+		h := k.heap()
+		grown := h.allocated - before
+		before = h.allocated
+		if grown > max(minBusy, h.live/busyPart) {
+			if resting = 0; !busy {
+				busy, returned = true, false
+				k.gcPercent(busyGarbage)
+			}
 			continue
 		}
-		idle += time.Second
-		if written && idle >= rolloutEnd && unused() {
-			free()
-			written = false
+		if resting += time.Second; resting < restTime {
+			continue
+		}
+		if busy && h.live >= minLarge {
+			k.gcPercent(restGarbage)
+		}
+		busy = false
+		if !returned && h.muchUnused() { // perhaps only after the next collection, which measures what is live
+			returned = true
+			k.free()
 		}
 	}
-}
-
-// muchUnused reports whether much of the memory of the heap is neither in use nor returned.
-func muchUnused() bool {
-	heap := []runtimemetrics.Sample{
-		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
-		{Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
-	}
-	runtimemetrics.Read(heap)
-	live := heap[0].Value.Uint64()
-	return heap[1].Value.Uint64()+heap[2].Value.Uint64()+heap[3].Value.Uint64() > live+live/2+minUnused
 }

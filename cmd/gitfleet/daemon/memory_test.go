@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -52,51 +53,85 @@ func TestMemoryFollowsTheContainer(t *testing.T) {
 	}
 }
 
-// Memory is returned once after each rollout, not while one pauses for a moment, and only once much of it is unused.
-func TestMemoryIsReturnedAfterRollouts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		writes := make(chan struct{}, 1)
-		var unused atomic.Bool
-		var freed atomic.Int32
-		go func() { _ = returnMemory(ctx, writes, unused.Load, func() { freed.Add(1) }) }()
-		for i, step := range []struct {
-			busy, idle time.Duration
-			unused     bool
-			freed      int32
-		}{
-			{0, time.Hour, true, 0},                                // there was no rollout
-			{2 * time.Second, rolloutEnd - 2*time.Second, true, 0}, // a pause
-			{2 * time.Second, time.Hour, false, 0},
-			{0, time.Minute, true, 1},
-			{2 * time.Second, time.Hour, true, 2},
-		} {
-			unused.Store(step.unused)
-			if step.busy > 0 {
-				writes <- struct{}{}
-				time.Sleep(step.busy)
-				<-writes
+// Memory is returned once after each rollout or load, not while one pauses for a moment, and only if much of it is unused. A large heap
+// may hold less garbage from then on, until there is more to do.
+func TestMemoryIsReturnedAtRest(t *testing.T) {
+	const small, large, rate = 20 << 20, 1 << 30, 100 << 20
+	for name, test := range map[string]struct {
+		live  uint64
+		steps []memoryStep
+	}{
+		"a pause":           {small, []memoryStep{{3 * time.Second, true, 0, 0}, {restTime - time.Second, false, 0, 0}, {time.Second, true, 0, 0}, {restTime - time.Second, false, 0, 0}}},
+		"a rollout":         {small, []memoryStep{{3 * time.Second, true, 0, 0}, {time.Hour, false, 1, 0}, {time.Second, true, 1, busyGarbage}, {time.Minute, false, 2, busyGarbage}}},
+		"a large heap":      {large, []memoryStep{{time.Minute, false, 1, restGarbage}, {time.Second, true, 1, busyGarbage}, {time.Minute, false, 2, restGarbage}}},
+		"the start is work": {small, []memoryStep{{time.Minute, false, 1, 0}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				checkMemory(t, heap{live: test.live, size: 3 * (test.live + minUnused)}, rate, test.steps)
+			})
+			synctest.Test(t, func(t *testing.T) { // nothing is unused
+				for i := range test.steps {
+					test.steps[i].freed = 0
+				}
+				checkMemory(t, heap{live: test.live, size: test.live}, rate, test.steps)
+			})
+		})
+	}
+}
+
+// A memoryStep is a time during which the daemon is busy or not, and how often memory has been returned and what was set as percentage at
+// its end.
+type memoryStep struct {
+	long    time.Duration
+	busy    bool
+	freed   int32
+	percent int32
+}
+
+func checkMemory(t *testing.T, h heap, rate uint64, steps []memoryStep) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var freed, percent atomic.Int32
+	var allocated atomic.Uint64
+	k := memoryKeeper{
+		heap:      func() heap { h.allocated = allocated.Load(); return h },
+		free:      func() { freed.Add(1) },
+		gcPercent: func(p int) { percent.Store(int32(p)) },
+	}
+	var running sync.WaitGroup
+	running.Go(func() { _ = k.run(ctx) })
+	synctest.Wait()
+	time.Sleep(time.Second / 2) // between two looks
+	for i, s := range steps {
+		for range s.long / time.Second {
+			if s.busy {
+				allocated.Add(rate)
 			}
-			time.Sleep(step.idle)
-			synctest.Wait()
-			if n := freed.Load(); n != step.freed {
-				t.Errorf("step %d: memory has been returned %d times, want %d", i, n, step.freed)
-			}
+			time.Sleep(time.Second)
 		}
-		cancel()
-	})
+		synctest.Wait()
+		if freed.Load() != s.freed || percent.Load() != s.percent {
+			t.Errorf("step %d: memory has been returned %d times and the percentage is %d, want %d and %d", i, freed.Load(), percent.Load(), s.freed, s.percent)
+		}
+	}
+	cancel()
+	running.Wait()
+	if percent.Load() != busyGarbage {
+		t.Errorf("the percentage is %d at the end", percent.Load())
+	}
 }
 
 // Much is unused if there is more garbage than live memory, and nothing of it once it is returned.
 func TestUnusedMemoryIsMeasured(t *testing.T) {
 	debug.FreeOSMemory()
-	if muchUnused() {
+	if readHeap().muchUnused() {
 		t.Error("much is unused although everything was returned")
 	}
+	before := readHeap().allocated
 	runtime.KeepAlive(make([]byte, 512<<20))
 	runtime.GC() // one that began with the allocation has counted it as used
-	if !muchUnused() {
-		t.Error("little is unused although half a GiB is")
+	if h := readHeap(); !h.muchUnused() || h.allocated-before < 512<<20 {
+		t.Errorf("little is unused although half a GiB is: %+v", h)
 	}
 	debug.FreeOSMemory()
 }
