@@ -77,7 +77,7 @@ func (s *session) reviewMissing(ctx context.Context) {
 	}
 	s.reportAccess(s.access.Update(ctx, s.conn, missing))
 	if len(s.access.Missing()) == 0 {
-		s.progress.retryAll()
+		s.record.progress.RetryAll()
 		s.store.ForgetNamespace()
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -71,7 +72,7 @@ type Agent struct {
 	// deletions are those that were not reported yet. They outlive a session.
 	deletions deletion.Log
 	// written are the placements of which an object was written, or tried to be written, since their last report.
-	written placementSet
+	written progress.Placements
 	// access knows which permissions the cluster does not grant.
 	access *permission.Reviewer
 	// silentFor limits the log lines about a cluster that does not answer. During a session,

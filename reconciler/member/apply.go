@@ -28,6 +28,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
@@ -36,7 +37,7 @@ type applier struct {
 	*cluster
 	desired.View
 	owned       *ownership
-	progress    *progress
+	progress    progress.View
 	brake       *deletionBrake
 	drifts      *driftRecorder
 	inventories *inventories
@@ -114,7 +115,7 @@ func (a *applier) waitingForHooks(ids iter.Seq[api.ID]) (waiting []api.ID) {
 			continue
 		}
 		for _, other := range a.Hooks().Others(w.Placement, id) {
-			if t := a.progress.failed[other]; t != nil && t.cond.Reason == api.HookPending {
+			if f, _ := a.progress.Failure(other); f.Cond.Reason == api.HookPending {
 				waiting = append(waiting, other)
 			}
 		}
@@ -134,7 +135,7 @@ func (a *applier) retryHooks(tasks []apply.Task) {
 	for _, id := range a.waitingForHooks(applied) {
 		w, _ := a.Wanted().Of(id)
 		if state, _ := a.owned.mayApply(w); state == hooks.Ready {
-			a.progress.retryNow(id)
+			a.record.progress.RetryNow(id)
 		}
 	}
 }
@@ -160,7 +161,7 @@ func (a *applier) newTask(w desired.Object) apply.Task {
 // withInputs returns a task with what is known of its object now.
 func (a *applier) withInputs(t apply.Task) apply.Task {
 	p, id := t.Placement, t.Manifest.ID
-	t.Inputs = apply.Inputs{Known: a.live.Of(id), Rule: a.drifts.rule(t), AlteredBefore: a.drifts.memory.Altered(p, id), Scaler: a.owned.scalerOf(t), Replaced: a.progress.replaced[id], LastApplied: a.record.superseded.of(t.Item, id)}
+	t.Inputs = apply.Inputs{Known: a.live.Of(id), Rule: a.drifts.rule(t), AlteredBefore: a.drifts.memory.Altered(p, id), Scaler: a.owned.scalerOf(t), Replaced: a.progress.Replaced(id), LastApplied: a.record.superseded.of(t.Item, id)}
 	if d := a.drifts.memory[p][id]; d.State == api.DriftHeld || d.State == api.DriftStanding {
 		t.Changed = d.Paths
 	}
@@ -279,7 +280,7 @@ func (a *applier) findTasks(ids map[api.ID]bool, about int) (tasks []apply.Task,
 		w, isWanted := a.Wanted().Of(id)
 		if !isWanted {
 			if len(stales) == 0 {
-				a.record.forget(id)
+				a.record.progress.Forget(id)
 			}
 			continue
 		}
@@ -310,17 +311,17 @@ func (a *applier) task(id api.ID, w desired.Object) (apply.Task, bool) {
 	case decide.Leave:
 		return t, false
 	case decide.Finish:
-		a.record.settled(id)
+		a.record.progress.Settled(id)
 		return t, false
 	case decide.Refuse:
 		a.record.failure(refused(t, refusal, awaited))
 		return t, false
 	case decide.Restore:
-		contested := a.drifts.countUndone(t, a.live.Of(id))
-		if contested != nil {
-			a.record.contested(id, contested)
+		why, contested := a.drifts.countUndone(t, a.live.Of(id))
+		if contested {
+			a.record.progress.Fail(id, why)
 		}
-		return t, contested == nil
+		return t, !contested
 	}
 	return t, true
 }
@@ -342,8 +343,8 @@ func refused(t apply.Task, why decide.Refusal, awaited schema.GroupVersionKind) 
 func (a *applier) facts(t *apply.Task) (f decide.Facts, awaited schema.GroupVersionKind) {
 	w, id, gvk := t.Object, t.Manifest.ID, t.GVK()
 	res, served := a.kinds.Of(gvk)
-	bad := a.progress.failed[id]
-	f.Waits = bad != nil && bad.hash == w.Manifest.Hash && a.retryNotDue(bad, w.Manifest) && !(served && bad.unknownKind())
+	bad, failed := a.progress.Failure(id)
+	f.Waits = failed && bad.Hash == w.Manifest.Hash && a.retryNotDue(bad, w.Manifest) && !(served && bad.KindUnknown())
 	switch {
 	case f.Waits:
 		return f, awaited
@@ -365,11 +366,11 @@ func (a *applier) facts(t *apply.Task) (f decide.Facts, awaited schema.GroupVers
 	if f.OnlyCompared = a.Works().OnlyCompares(w.Placement); f.OnlyCompared {
 		return f, awaited
 	}
-	f.Exists, f.Watched, f.HasRun = l != nil, a.watch.Of(gvk).Complete(), l == nil && a.progress.hasRun(w.Manifest, t.Item)
-	f.Failed, f.Rejected = bad != nil, t.Rejected != ""
+	f.Exists, f.Watched, f.HasRun = l != nil, a.watch.Of(gvk).Complete(), l == nil && a.progress.HasRun(w.Manifest, t.Item)
+	f.Failed, f.Rejected = failed, t.Rejected != ""
 	t.SuspendedReason = a.Works().SuspendedReason(w.Placement, id)
 	if f.Suspended = t.SuspendedReason != ""; f.Suspended {
-		f.Changed = a.mayDiffer(*t, l) || a.progress.suspects[id]
+		f.Changed = a.mayDiffer(*t, l) || a.progress.IsSuspect(id)
 		return f, awaited
 	}
 	f.Hook, f.HookFor = a.owned.mayApply(w)
@@ -403,29 +404,29 @@ func (c *cluster) driftOf(it *inventory.Item, l *observed.Object) drift.Answer {
 // mayDiffer reports whether a suspended object may differ from what is wanted.
 func (a *applier) mayDiffer(t apply.Task, l *observed.Object) bool {
 	if l == nil && t.Item != nil && !a.watch.Of(t.GVK()).Complete() {
-		return a.progress.failed[t.Manifest.ID] != nil // no watch reports it
+		return a.progress.HasFailed(t.Manifest.ID) // no watch reports it
 	}
-	return t.Item == nil || t.Item.Hash != t.Manifest.Hash || a.driftOf(t.Item, l) == drift.Drifted || a.progress.failed[t.Manifest.ID] != nil
+	return t.Item == nil || t.Item.Hash != t.Manifest.Hash || a.driftOf(t.Item, l) == drift.Drifted || a.progress.HasFailed(t.Manifest.ID)
 }
 
 // unverified reports whether an object must be read, and was not read since others last changed
 // it.
 func (a *applier) unverified(w desired.Object) bool {
-	verified, ok := a.progress.verified[w.Manifest.ID]
-	return a.record.verifies(w) && (!ok || verified != a.live.OwnershipState(w.Manifest.ID))
+	id := w.Manifest.ID
+	return a.record.verifies(w) && !a.progress.IsVerified(id, a.live.OwnershipState(id))
 }
 
 // retryNotDue reports whether a retry of an object is not due yet. If the object was not written
 // because of its state, any write of others makes the retry due, at most once a second, except
 // those of an autoscaler. Some writes do not change the ownership state; see
 // observed.OwnershipState.
-func (a *applier) retryNotDue(t *failure, m *work.Manifest) bool {
-	now, live := time.Now(), a.live.Of(m.ID)
-	written := a.progress.suspects[m.ID] && !apply.Scaled(m, live)
-	if now.Before(t.next) && t.refused != nil && (written || *t.refused != a.live.OwnershipState(m.ID)) {
-		t.hasten()
+func (a *applier) retryNotDue(f progress.Failure, m *work.Manifest) bool {
+	now, next := time.Now(), f.Next
+	written := a.progress.IsSuspect(m.ID) && !apply.Scaled(m, a.live.Of(m.ID))
+	if now.Before(next) && f.Refused != nil && (written || *f.Refused != a.live.OwnershipState(m.ID)) {
+		next = a.record.progress.RetrySoon(m.ID)
 	}
-	return now.Before(t.next)
+	return now.Before(next)
 }
 
 // unknownKind returns why a kind is not known. If its definition is placed here too, the kind
@@ -437,7 +438,7 @@ func (a *applier) unknownKind(gvk schema.GroupVersionKind) error {
 		return err
 	}
 	if by := definitionOf(gvk, a.Wanted()); by != nil {
-		if t := a.progress.failed[by.Manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.Works().OnlyCompares(by.Placement) || a.Works().SuspendedReason(by.Placement, by.Manifest.ID) != "" {
+		if f, failed := a.progress.Failure(by.Manifest.ID); failed && f.Cond.Status != metav1.ConditionTrue || a.Works().OnlyCompares(by.Placement) || a.Works().SuspendedReason(by.Placement, by.Manifest.ID) != "" {
 			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.NoMatch, by.Manifest.ID.Name, by.Placement)
 		}
 		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.NoMatch, by.Manifest.ID.Name, by.Placement)}

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -29,7 +30,7 @@ type deletionBrake struct {
 	*cluster
 	desired.View
 	owned    *ownership
-	progress *progress
+	progress progress.View
 	// braked are the objects whose deletion is held, with the reason.
 	braked map[api.ID]braked
 }
@@ -157,9 +158,9 @@ func (d *deletionBrake) releases(st stale, l *observed.Object) bool {
 // recreations returns the objects that are to be recreated, except those of placements whose
 // deletions a commit allows.
 func (d *deletionBrake) recreations() (ids []api.ID) {
-	for id, t := range d.progress.failed {
+	for id, f := range d.progress.Failures() {
 		w, isWanted := d.Wanted().Of(id)
-		if t.recreate && isWanted && t.hash == w.Manifest.Hash && !d.Works().Of(w.Placement).AllowDelete {
+		if f.Recreate && isWanted && f.Hash == w.Manifest.Hash && !d.Works().Of(w.Placement).AllowDelete {
 			ids = append(ids, id)
 		}
 	}
@@ -198,9 +199,9 @@ const (
 )
 
 // recheckHeld schedules checks of held objects whose reason may have changed, according to
-// watch events about the object itself or about a deletion in its namespace. It adds those
-// objects to touched.
-func (d *deletionBrake) recheckHeld(touched map[api.ID]bool) {
+// watch events about the object itself or about a deletion in its namespace, and retries of failed deletions of such namespaces. It
+// adds those objects to touched.
+func (d *deletionBrake) recheckHeld(touched map[api.ID]bool, retryNow func(api.ID) bool) {
 	now := time.Now()
 	for _, id := range slices.Collect(maps.Keys(touched)) {
 		if b, held := d.braked[id]; held && !b.next.IsZero() {
@@ -215,7 +216,7 @@ func (d *deletionBrake) recheckHeld(touched map[api.ID]bool) {
 			b.next, touched[namespace] = now, true
 			d.braked[namespace] = b
 		}
-		if d.progress.retryNow(namespace) {
+		if retryNow(namespace) {
 			touched[namespace] = true
 		}
 	}

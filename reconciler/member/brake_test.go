@@ -89,7 +89,7 @@ func TestHeldDeletionIsCheckedAgain(t *testing.T) {
 			for _, id := range test.touched {
 				touched[id] = true
 			}
-			s.brake.recheckHeld(touched)
+			s.brake.recheckHeld(touched, s.record.progress.RetryNow)
 			if again := !s.brake.stillHeld(held); again != test.again || test.again && !touched[namespace] {
 				t.Errorf("looked at again: %t, want %t, by %v", again, test.again, slices.Collect(maps.Keys(touched)))
 			}

@@ -133,7 +133,7 @@ func (p *Preview) read(ctx context.Context, t apply.Task) (live *unstructured.Un
 	if live, err = p.s.conn.Read(ctx, t.Res, t.Manifest.ID); err != nil {
 		return nil, nil, false, err
 	}
-	f.Exists, f.HasRun = live != nil, live == nil && p.s.progress.hasRun(t.Manifest, t.Item)
+	f.Exists, f.HasRun = live != nil, live == nil && p.s.progress.HasRun(t.Manifest, t.Item)
 	step, _ := decide.Apply(f)
 	return live, nil, step == decide.Finish, nil
 }

@@ -76,7 +76,7 @@ func TestCutOffClusterTakesNoSlots(t *testing.T) {
 	select {
 	case <-done:
 		for _, task := range tasks {
-			if tr := s.progress.failed[task.Manifest.ID]; tr == nil || tr.cond.Message() != apply.Skipped(task).Cond.Message() {
+			if tr := s.failure(task.Manifest.ID); tr.Cond.Message() != apply.Skipped(task).Cond.Message() {
 				t.Errorf("a skipped task: %+v", tr)
 			}
 		}

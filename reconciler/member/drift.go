@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
@@ -57,7 +58,7 @@ func (s *driftState) list(p api.PlacementKey) []protocol.Drift {
 type driftRecorder struct {
 	*cluster
 	desired.View
-	progress *progress
+	progress progress.View
 	*driftState
 }
 
@@ -267,10 +268,9 @@ func (dr *driftRecorder) unflip(id api.ID) {
 }
 
 // countUndone counts that others have undone an apply. After repeated flips the object has to wait before it is applied again, and
-// is contested, which the result says; nil if it may be applied now. l is nil if
-// the object was deleted. Of an object that leaves fields to others, the ownership does not show
+// is contested, and why is its failure. l is nil if the object was deleted. Of an object that leaves fields to others, the ownership does not show
 // whether they changed more than those: a change counts when it is reverted.
-func (dr *driftRecorder) countUndone(t apply.Task, l *observed.Object) (contested *failure) {
+func (dr *driftRecorder) countUndone(t apply.Task, l *observed.Object) (why progress.Failure, contested bool) {
 	id, now := t.Manifest.ID, time.Now()
 	this, by := "uid "+string(t.Item.UID), ""
 	if l != nil {
@@ -284,9 +284,9 @@ func (dr *driftRecorder) countUndone(t apply.Task, l *observed.Object) (conteste
 	}
 	f := dr.flips[id]
 	if due := f.Due(); now.Before(due) {
-		return dr.contest(t, l, f)
+		return dr.contest(t, l, f), true
 	}
-	return nil
+	return why, false
 }
 
 // countFlip counts a change that undid an apply. this identifies it.
@@ -298,10 +298,9 @@ func (dr *driftRecorder) countFlip(id api.ID, this, by string, now time.Time) {
 
 // contest records that the drift of an object is not reverted for a while, since reverting it
 // again and again does not help, and returns that as its failure.
-func (dr *driftRecorder) contest(t apply.Task, l *observed.Object, f flips) *failure {
+func (dr *driftRecorder) contest(t apply.Task, l *observed.Object, f flips) progress.Failure {
 	id := t.Manifest.ID
-	old := dr.progress.failed[id]
-	if old != nil && old.next.Equal(f.Due()) {
+	if old, failed := dr.progress.Failure(id); failed && old.Next.Equal(f.Due()) {
 		return old
 	}
 	who, reverted := cmp.Or(f.By, "another writer"), f.Total-1
@@ -313,15 +312,15 @@ func (dr *driftRecorder) contest(t apply.Task, l *observed.Object, f flips) *fai
 	}
 	dr.cfg.Log.Warn("object is contested: somebody keeps undoing what is applied; it is put back more slowly",
 		"cluster", dr.cfg.Name, "placement", t.Placement.String(), "object", id.String(), "by", who, "times", f.Total)
-	c := &failure{
-		cond: diff.NotApplied(api.Contested, fmt.Sprintf("%s keeps undoing what the manifest sets: put back %d times so far, next at %s",
+	c := progress.Failure{
+		Cond: diff.NotApplied(api.Contested, fmt.Sprintf("%s keeps undoing what the manifest sets: put back %d times so far, next at %s",
 			who, reverted, f.Due().UTC().Format(time.RFC3339))),
-		since: time.Now(), hash: t.Manifest.Hash, next: f.Due(),
+		Since: time.Now(), Hash: t.Manifest.Hash, Next: f.Due(),
 	}
 	if l != nil {
-		c.gen = l.Generation
+		c.Generation = l.Generation
 	}
-	dr.record(t, api.DriftContested, protocol.Drift{Message: c.cond.Message()}, false)
+	dr.record(t, api.DriftContested, protocol.Drift{Message: c.Cond.Message()}, false)
 	return c
 }
 
@@ -336,13 +335,13 @@ func ignoredDrift(generation int64, left []api.Difference) protocol.Drift {
 // endUnobserved records the end of drift that was not reverted here: it was still there when it
 // was last seen, and is no longer observed.
 func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
-	if dr.progress.untried.has(p) || dr.conn.CutOff() {
+	if dr.progress.IsUntried(p) || dr.conn.CutOff() {
 		return
 	}
 	for id, d := range dr.memory[p] {
 		w, isWanted := dr.Wanted().Of(id)
 		switch {
-		case !isWanted || w.Placement != p || dr.progress.failed[id] != nil || dr.live.Of(id) == nil || dr.progress.suspects[id]:
+		case !isWanted || w.Placement != p || dr.progress.HasFailed(id) || dr.live.Of(id) == nil || dr.progress.IsSuspect(id):
 			continue
 		case d.State == api.DriftIgnored && apply.LeavesFields(w.Manifest) || d.State == api.DriftAltered:
 			continue

@@ -183,16 +183,16 @@ func TestContestedObjectsAreRevertedLater(t *testing.T) {
 	tk := apply.Task{Object: desired.Object{Placement: web, Manifest: m}, Item: &inventory.Item{Hash: "hash", Managed: "m", UID: "1"}}
 	for version := uint64(1); version < diff.Contest; version++ {
 		for range 3 {
-			if s.drifts.countUndone(tk, &observed.Object{Version: version, Writer: "kubectl"}) != nil {
+			if _, contested := s.drifts.countUndone(tk, &observed.Object{Version: version, Writer: "kubectl"}); contested {
 				t.Fatalf("change %d is not reverted at once", version)
 			}
 		}
 	}
-	bad := s.drifts.countUndone(tk, &observed.Object{Version: diff.Contest, Writer: "kubectl", Generation: 9})
-	if bad == nil {
+	bad, contested := s.drifts.countUndone(tk, &observed.Object{Version: diff.Contest, Writer: "kubectl", Generation: 9})
+	if !contested {
 		t.Fatal("a contested object is reverted at once")
 	}
-	if bad.cond.Reason != api.Contested || !strings.Contains(bad.cond.Message(), "kubectl keeps undoing what the manifest sets: put back 2 times so far") || !bad.next.After(time.Now()) || bad.gen != 9 {
+	if bad.Cond.Reason != api.Contested || !strings.Contains(bad.Cond.Message(), "kubectl keeps undoing what the manifest sets: put back 2 times so far") || !bad.Next.After(time.Now()) || bad.Generation != 9 {
 		t.Errorf("the object has %+v", bad)
 	}
 	if state := s.drifts.memory.State(web, m.ID); state != api.DriftContested {

@@ -22,7 +22,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
-	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 	"github.com/gitfleet/gitfleet/test/simulated"
@@ -82,7 +81,6 @@ func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 			t.Run(server+", "+strategy, func(t *testing.T) {
 				s, m := test.session(t), oneManifest()
 				s.cfg.Encoder = apply.NewEncoder("prod", "")
-				s.progress.failed, s.progress.verified, s.progress.untried = map[api.ID]*failure{}, map[api.ID]observed.OwnershipState{}, placementSet{}
 				s.setWorks([]*work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
 				it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
 				s.owned.inventory(web).Items.Put(it)

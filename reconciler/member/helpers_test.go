@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -87,6 +88,12 @@ func keeps(t *testing.T, s *session, inv *inventory.Inventory) {
 	if err := s.store.Save(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// failure returns why an object is not as desired; zero if it is.
+func (s *session) failure(id api.ID) progress.Failure {
+	f, _ := s.progress.Failure(id)
+	return f
 }
 
 func cm(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"maps"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -48,14 +49,14 @@ func TestObjectsWaitForHooks(t *testing.T) {
 			}
 			_, err := client.Resource(res.GroupVersionResource).Namespace("default").Get(t.Context(), id.Name, metav1.GetOptions{})
 			if (err == nil) != there {
-				t.Errorf("%s: %s is there: %t, because of %v", when, id, err == nil, s.progress.failed[id])
+				t.Errorf("%s: %s is there: %t, because of %v", when, id, err == nil, s.failure(id))
 			}
 		}
 	}
 	s.processPrepared(t.Context(), map[api.ID]bool{config1: true, after: true, job: true})
 	expect("at first", map[api.ID]bool{job: true, config1: false, after: false})
-	if cond := s.progress.failed[config1]; cond == nil || cond.cond.Reason != api.HookPending || !cond.pending {
-		t.Errorf("it is not said why it waits: %+v", cond)
+	if f := s.failure(config1); f.Cond.Reason != api.HookPending || !f.Pending {
+		t.Errorf("it is not said why it waits: %+v", f)
 	}
 	ended := *s.live.Of(job)
 	ended.Ended = true
@@ -64,7 +65,7 @@ func TestObjectsWaitForHooks(t *testing.T) {
 	expect("after the Job", map[api.ID]bool{job: true, config1: true, after: false})
 	s.retryDue(t.Context())
 	expect("at last", map[api.ID]bool{job: true, config1: true, after: true})
-	if len(s.progress.failed) > 0 {
-		t.Errorf("there are failures: %v", s.progress.failed)
+	if failed := maps.Collect(s.progress.Failures()); len(failed) > 0 {
+		t.Errorf("there are failures: %v", failed)
 	}
 }

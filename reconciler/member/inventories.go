@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/member/unlisted"
 )
@@ -27,7 +28,7 @@ type inventories struct {
 	*cluster
 	desired.View
 	owned    *ownership
-	progress *progress
+	progress progress.View
 	// failures limits the log lines about failed writes of several inventories.
 	failures retry.LogLimiter
 	// tampered are the inventories that others have changed or deleted, until they are written again, with the object that this was.
@@ -245,7 +246,7 @@ func (i *inventories) written(ctx context.Context, inv *inventory.Inventory, err
 // complete reports whether every object that a placement wants here is applied.
 func (i *inventories) complete(p api.PlacementKey) bool {
 	for _, m := range i.Works().Of(p).Manifests {
-		if w, _ := i.Wanted().Of(m.ID); w.Placement != p || i.progress.failed[m.ID] != nil {
+		if w, _ := i.Wanted().Of(m.ID); w.Placement != p || i.progress.HasFailed(m.ID) {
 			return false
 		}
 	}
@@ -265,8 +266,9 @@ func (i *inventories) finishAdoption(inv *inventory.Inventory) {
 	inv.Adopted = false
 }
 
-// restore writes inventories again that others have changed or deleted.
-func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
+// restore writes inventories again that others have changed or deleted. It returns their ConfigMaps, whose values need not be compared
+// any more.
+func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) (compared []api.ID) {
 	for id := range touched {
 		if isClaim, changed := i.store.ClaimChanged(id); isClaim {
 			if !changed {
@@ -277,11 +279,11 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 			}
 			continue
 		}
-		placements := i.store.Changed(id, i.progress.suspects[id])
+		placements := i.store.Changed(id, i.progress.IsSuspect(id))
 		if len(placements) == 0 {
 			continue
 		}
-		i.progress.clearSuspect(id)
+		compared = append(compared, id)
 		found := false
 		var all []*inventory.Inventory
 		for _, p := range placements {
@@ -307,6 +309,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 		}
 		i.saveAll(ctx, all, func(inv *inventory.Inventory, err error) { i.written(ctx, inv, err) })
 	}
+	return compared
 }
 
 // recordRepair adds to the history that the inventory of a placement, which others have changed or deleted, is written again. What
@@ -356,7 +359,7 @@ func (i *inventories) announce(ctx context.Context, tasks []apply.Task, touched 
 		if t.Item == nil {
 			t.Item = i.owned.item(t.Placement, t.Manifest.ID)
 		}
-		if !i.progress.hasRun(t.Manifest, t.Item) || i.live.Of(t.Manifest.ID) != nil {
+		if !i.progress.HasRun(t.Manifest, t.Item) || i.live.Of(t.Manifest.ID) != nil {
 			ready = append(ready, t)
 		}
 	}
@@ -395,7 +398,7 @@ func unapplied(it *inventory.Item) inventory.Item {
 func (i *inventories) ranElsewhere(t apply.Task) inventory.Item {
 	if controllers.RunOf(t.Manifest.Object.Content) != nil && i.live.Of(t.Manifest.ID) == nil {
 		for _, inv := range i.owned.inv {
-			if it := inv.Items.Of(t.Manifest.ID); i.progress.hasRun(t.Manifest, it) {
+			if it := inv.Items.Of(t.Manifest.ID); i.progress.HasRun(t.Manifest, it) {
 				return *it
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 )
 
 // A journal adds what is done to objects to the history.
@@ -25,9 +26,9 @@ type journal struct {
 }
 
 // addOutcome adds to the history what was done to an object, or that it failed. It is called
-// before the session uses the outcome. before is the failure of the attempt before, nil if that did not fail: the same failure is
+// before the session uses the outcome. before is the failure of the attempt before, zero if that did not fail: the same failure is
 // added only once. undoneBy is who undid earlier applies of the object.
-func (r *journal) addOutcome(o apply.Outcome, before *failure, undoneBy string) {
+func (r *journal) addOutcome(o apply.Outcome, before progress.Failure, undoneBy string) {
 	if r.cfg.Record == nil {
 		return
 	}
@@ -45,7 +46,7 @@ func (r *journal) addOutcome(o apply.Outcome, before *failure, undoneBy string) 
 	case o.Immutable && apply.AsksForRecreation(o.Manifest):
 		return // it is recreated, or recreate records why it is not
 	case o.Cond.Status == metav1.ConditionFalse && !r.Works().OnlyCompares(o.Placement):
-		if before != nil && before.hash == o.Manifest.Hash && before.cond.Reason == o.Cond.Reason {
+		if before.Hash == o.Manifest.Hash && before.Cond.Reason == o.Cond.Reason {
 			return
 		}
 		e.Event, e.Message = history.Failed, connection.Cut(o.Cond.Message())

@@ -12,7 +12,7 @@
 //   - It acts. An apply.Executor carries out the task of one object with as few requests as possible, and returns an outcome. It
 //     changes no state, so that several run at a time. The pruner deletes (a removal), and recreate.go replaces (a recreation).
 //   - It records. The recorder takes these outcomes: what is known of the object, its entry in the inventory, drift, the history,
-//     and, if the object is not as it should be, why, and when it is tried again (progress).
+//     and, if the object is not as it should be, why, and when it is tried again (progress.Failure).
 //
 // The first pass of a session is over everything (sync), and so is one in which something may have to be deleted. Later works
 // cost what they change (syncWorks).
@@ -31,14 +31,14 @@
 //	apply.go, observer.go                   objects applied; changes from the watches
 //	record.go, journal.go, inventories.go   what is known afterwards, and stored
 //	drift.go, brake.go                      what is done about drift, and which deletions are blocked
-//	progress.go, ownership.go, cluster.go   what remains to be done, what placements own, the cluster
+//	ownership.go, cluster.go                what placements own, the cluster
 //	config.go, metrics.go                   settings and metrics
 //
 // One goroutine, that of Run, owns all state. What is kept of the cluster is changed by one part each, and the others only read it:
-// the recorder keeps the objects that are known (observed.View is what others have of them), the session the result of the last
-// probe, and each part what only it needs. What placements should have (desired.View) is replaced by new works only. Two structs
-// are read by many: what placements own (ownership), and what remains to be done (progress). Only the recorder, the methods of
-// progress, the inventories, and the brake for the deletions that it blocks, write these.
+// the recorder keeps the objects that are known (observed.View is what others have of them) and what remains to be done about objects
+// (progress.View), the session the result of the last probe, and each part what only it needs. What happens elsewhere is recorded
+// through the progress.State of the recorder. What placements should have (desired.View) is replaced by new works only. What placements
+// own (ownership) is written by the recorder and the inventories.
 package member
 
 import (

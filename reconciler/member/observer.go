@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
@@ -25,7 +26,7 @@ type observer struct {
 	*cluster
 	desired.View
 	owned    *ownership
-	progress *progress
+	progress progress.View
 	record   *recorder
 	// established are the groups with a newly established definition that was not processed
 	// yet.
@@ -38,10 +39,10 @@ func (o *observer) recordChanges() map[api.ID]bool {
 	news := o.watch.Changes.Drain()
 	for _, k := range slices.Clone(o.watch.All()) {
 		if k.Unserved() {
-			o.progress.forgetKind(o.cluster, o.Wanted(), k.GVK)
+			o.record.kindUnserved(k.GVK)
 		}
 	}
-	touched := o.progress.takeUnprocessed()
+	touched := o.record.progress.TakeUnprocessed()
 	for kind, all := range news.Lists {
 		for _, id := range o.record.listed(kind, all) {
 			touched[id] = true
@@ -60,7 +61,7 @@ func (o *observer) recordChanges() map[api.ID]bool {
 			o.definitionEstablished(id)
 		}
 		if o.writtenByOthers(id, old, l) {
-			o.progress.suspect(id)
+			o.record.progress.Suspect(id)
 		}
 		o.record.seen(id, l)
 		touched[id] = true
@@ -145,7 +146,7 @@ func (o *observer) definitionEstablished(definition api.ID) {
 func (o *observer) retryWaiting(touched map[api.ID]bool) {
 	for id := range touched {
 		if o.live.Of(id) != nil && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
-			for _, other := range o.progress.retryNamespace(id.Name) {
+			for _, other := range o.record.progress.RetryNamespace(id.Name) {
 				touched[other] = true
 			}
 		}
@@ -154,7 +155,7 @@ func (o *observer) retryWaiting(touched map[api.ID]bool) {
 		return
 	}
 	o.kinds.RetryLookups(o.established)
-	for _, id := range o.progress.retryKinds(o.established) {
+	for _, id := range o.record.progress.RetryKinds(o.established) {
 		touched[id] = true
 	}
 	o.established = nil
@@ -205,8 +206,8 @@ func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error 
 // whole objects they need. If the kind is known now, they are processed too. One that waits for another object is of
 // another kind.
 func (o *observer) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupVersionKind]bool) {
-	for id, t := range o.progress.failed {
-		if !gvks[t.unknown] || ids[id] {
+	for id, f := range o.progress.Failures() {
+		if !gvks[f.Unknown] || ids[id] {
 			continue
 		}
 		if w, ok := o.Wanted().Of(id); ok {
@@ -226,7 +227,7 @@ func (o *observer) waitForLists(ctx context.Context, started []*watch.Kind) {
 	if len(started) == 0 || !o.watch.WaitForLists(ctx, started, o.cfg.Timeout) {
 		return
 	}
-	o.progress.postpone(o.recordChanges())
+	o.record.progress.Postpone(o.recordChanges())
 	o.watch.Changes.Notify()
 }
 

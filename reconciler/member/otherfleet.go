@@ -52,7 +52,7 @@ func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 		return nil
 	case look:
 		// Everything is read and reported again, as if the cluster were new.
-		s.progress.forgetAll(s.Works())
+		s.record.progress.StartOver(s.Works())
 		if err := s.inventories.load(ctx); err != nil {
 			return reconnect(err)
 		}

@@ -35,7 +35,7 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 	if s.unknown.Due(connection.WithoutPort(connection.Plain(err))) {
 		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", connection.Plain(err))
 	}
-	s.progress.postpone(ids)
+	s.record.progress.Postpone(ids)
 	s.blocked = true
 	s.schedule(inventoryRetry)
 	return false
@@ -56,7 +56,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	}
 	touched := s.record.begin()
 	for _, id := range s.applier.waitingForHooks(maps.Keys(ids)) {
-		ids[id] = s.progress.retryNow(id)
+		ids[id] = s.record.progress.RetryNow(id)
 	}
 	tasks, prune := s.applier.findTasks(ids, outdated)
 	tasks, failed := s.inventories.announce(ctx, tasks, touched)
@@ -116,7 +116,7 @@ func (s *session) handleValueResults(ctx context.Context, results valueResults) 
 	if len(results.changed) > 0 {
 		s.reporter.touched(ctx, results.changed)
 	}
-	if len(s.progress.suspects) > 0 {
+	if s.progress.HasSuspects() {
 		s.reschedule()
 	}
 }

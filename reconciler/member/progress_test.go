@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
@@ -25,8 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
-	"github.com/gitfleet/gitfleet/reconciler/member/observed"
-	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -53,15 +51,16 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 		s.owned.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}})
 		later := time.Now().Add(5 * time.Minute)
 		there, elsewhere := cm("there"), api.ID{Kind: "ConfigMap", Namespace: "other", Name: "elsewhere"}
-		s.progress.failed = map[api.ID]*failure{there: {next: later}, elsewhere: {next: later}}
+		s.record.progress.Fail(there, progress.Failure{Next: later})
+		s.record.progress.Fail(elsewhere, progress.Failure{Next: later})
 		it := inventory.Item{Version: "v1", Kind: "Namespace", Name: "app"}
 		s.owned.inventory(web).Items.Put(it)
 		s.applier.apply(t.Context(), []apply.Task{{Object: desired.Object{Placement: web, Manifest: m}, Res: namespaces, Item: &it, Found: &apply.Finding{}}}, map[api.PlacementKey]bool{})
 		if s.live.Of(app) == nil {
-			t.Fatalf("%d: the namespace is not made: %+v", code, s.progress.failed[app])
+			t.Fatalf("%d: the namespace is not made: %+v", code, s.failure(app))
 		}
-		if next := s.progress.failed[there].next; next.Before(later) != revived || !s.progress.failed[elsewhere].next.Equal(later) {
-			t.Errorf("answered %d, what is in it is tried at %s, and not at %s; elsewhere at %s", code, next, later, s.progress.failed[elsewhere].next)
+		if next := s.failure(there).Next; next.Before(later) != revived || !s.failure(elsewhere).Next.Equal(later) {
+			t.Errorf("answered %d, what is in it is tried at %s, and not at %s; elsewhere at %s", code, next, later, s.failure(elsewhere).Next)
 		}
 	}
 }
@@ -70,8 +69,8 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 // it.
 func TestHurrySchedulesARetry(t *testing.T) {
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
-	s.progress.failed[cm("x")] = &failure{next: time.Now().Add(time.Hour)}
-	s.progress.retryNamespace("app")
+	s.record.progress.Fail(cm("x"), progress.Failure{Next: time.Now().Add(time.Hour)})
+	s.record.progress.RetryNamespace("app")
 	s.reschedule()
 	select {
 	case <-s.retry.C:
@@ -80,30 +79,12 @@ func TestHurrySchedulesARetry(t *testing.T) {
 	}
 }
 
-// An event of a namespace makes failed objects in it be retried, without delaying the later
-// retries.
-func TestNamespaceEventsDoNotIncreaseTheBackoff(t *testing.T) {
-	for name, test := range map[string]struct {
-		was  failure
-		want retry.Backoff
-	}{
-		"waited for the namespace": {failure{namespaceMissing: true, failures: 7}, 0},
-		"failed otherwise":         {failure{failures: 7}, 6},
-		"never counted":            {failure{}, 0},
-	} {
-		s := &progress{failed: map[api.ID]*failure{cm("x"): &test.was}}
-		if s.retryNamespace("app"); s.failed[cm("x")].failures != test.want {
-			t.Errorf("%s: %d failures are counted, want %d", name, s.failed[cm("x")].failures, test.want)
-		}
-	}
-}
-
 // A failure is retried, but not logged each time.
 func TestRetriesAreLoggedOnce(t *testing.T) {
 	var logged strings.Builder
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
-	s.kinds, s.progress.unprocessed, s.retry = discovery.New(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
+	s.kinds, s.retry = discovery.New(s.conn.Discovery), time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
 	s.owned.setWorks([]*work.Work{{Placement: web}})
 	s.owned.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
@@ -155,73 +136,13 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 			s.record.removal(s.pruner.result(t.Context(), st, "", err), map[api.PlacementKey]bool{})
 		},
 	} {
-		clear(s.progress.failed)
+		s.record.progress.StartOver(nil)
 		for i, f := range fails {
 			logged.Reset()
 			if again(f.err); strings.Contains(logged.String(), name) != f.log {
 				t.Errorf("%s, %d: %v: logged %q", name, i, f.err, logged.String())
 			}
 		}
-	}
-}
-
-// The state of an object is forgotten, so that it is tried again, if the strategy of its placement
-// changes or its suspension begins or ends. A recreation is tried again once a commit allows it.
-func TestReconsideredObjects(t *testing.T) {
-	m := oneManifest()
-	suspended := []work.SuspendedObject{{ID: m.ID, Why: "by hand"}}
-	tests := map[string]struct {
-		was, now  work.Work
-		recreate  bool
-		forgotten bool
-		suspect   bool // its values are compared
-		due       bool
-	}{
-		"unchanged":                  {},
-		"another strategy":           {now: work.Work{Strategy: api.ApplyStrategy{WhenToApply: api.ApplyIfNotDrifted}}, forgotten: true},
-		"suspended":                  {now: work.Work{Suspended: "by hand"}, forgotten: true},
-		"the object is suspended":    {now: work.Work{SuspendedObjects: suspended}, forgotten: true},
-		"suspended for another":      {was: work.Work{Suspended: "by hand"}, now: work.Work{Suspended: "for an upgrade"}, forgotten: true},
-		"resumed":                    {was: work.Work{Suspended: "by hand"}, forgotten: true, suspect: true},
-		"the object is resumed":      {was: work.Work{SuspendedObjects: suspended}, forgotten: true, suspect: true},
-		"a commit allows deletions":  {now: work.Work{AllowDelete: true}},
-		"it allows its recreation":   {now: work.Work{AllowDelete: true}, recreate: true, due: true},
-		"it was allowed before":      {was: work.Work{AllowDelete: true}, now: work.Work{AllowDelete: true}, recreate: true},
-		"another revision":           {now: work.Work{Revision: placement.Revision{Commit: "c2", Hash: "2"}}},
-		"another reason of deletion": {now: work.Work{Cause: work.Cause{Why: "gone"}}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			later := time.Now().Add(time.Hour)
-			p := &progress{
-				failed: map[api.ID]*failure{m.ID: {next: later, recreate: test.recreate}}, verified: map[api.ID]observed.OwnershipState{m.ID: {}}, suspects: map[api.ID]bool{},
-			}
-			test.now.Manifests = []*work.Manifest{m}
-			p.reconsider(&test.was, &test.now)
-			bad := p.failed[m.ID]
-			if _, verified := p.verified[m.ID]; (bad == nil) != test.forgotten || verified == test.forgotten {
-				t.Errorf("forgotten: %t, verified: %t", bad == nil, verified)
-			}
-			if p.suspects[m.ID] != test.suspect {
-				t.Errorf("its values are compared: %t", p.suspects[m.ID])
-			}
-			if bad != nil && bad.next.IsZero() != test.due {
-				t.Errorf("the retry is due at %s", bad.next)
-			}
-		})
-	}
-}
-
-// Objects whose last change is not processed yet stay suspects, since it is not known yet what
-// state they are in.
-func TestSuspectsWaitForTheirChange(t *testing.T) {
-	s := sessionAt(t, apiserver.NewConfigMaps())
-	processed, unprocessed := cm("one"), cm("two")
-	s.progress.suspects[processed], s.progress.suspects[unprocessed] = true, true
-	s.progress.unprocessed[unprocessed] = true
-	s.values.tasks()
-	if len(s.progress.suspects) != 1 || !s.progress.suspects[unprocessed] {
-		t.Errorf("suspects %v", s.progress.suspects)
 	}
 }
 

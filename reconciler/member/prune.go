@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 )
 
 // A pruner removes objects that placements no longer want. Its recorder records the outcomes.
@@ -27,7 +28,7 @@ type pruner struct {
 	*cluster
 	desired.View
 	owned       *ownership
-	progress    *progress
+	progress    progress.View
 	brake       *deletionBrake
 	inventories *inventories
 	record      *recorder
@@ -64,8 +65,8 @@ func (p *pruner) due(st stale) bool {
 	if st.passesOn() {
 		return true
 	}
-	t := p.progress.failed[st.item.ID()]
-	return !p.brake.stillHeld(st.item) && (t == nil || !time.Now().Before(t.next) || !p.mayExist(st.item))
+	f, failed := p.progress.Failure(st.item.ID())
+	return !p.brake.stillHeld(st.item) && (!failed || !time.Now().Before(f.Next) || !p.mayExist(st.item))
 }
 
 // remove removes an object.
@@ -175,18 +176,18 @@ func (p *pruner) delete(ctx context.Context, res connection.Resource, st stale, 
 
 // withWaiting adds the stale objects that have waited for others to be gone.
 func (p *pruner) withWaiting(stales []stale) []stale {
-	listed := map[waitingDeletion]bool{}
+	listed := map[progress.Deletion]bool{}
 	for _, st := range stales {
-		listed[waitingDeletion{st.item.ID(), st.inv.Placement()}] = true
+		listed[progress.Deletion{ID: st.item.ID(), Placement: st.inv.Placement()}] = true
 	}
-	waiting := p.progress.takeWaiting()
+	waiting := p.record.progress.TakeWaiting()
 	listing := p.owned.listingsFor(len(waiting))
 	for w := range waiting {
 		if listed[w] {
 			continue
 		}
-		for _, st := range p.owned.stalesIn(w.id, listing(w.id)) {
-			if st.inv.Placement() == w.placement {
+		for _, st := range p.owned.stalesIn(w.ID, listing(w.ID)) {
+			if st.inv.Placement() == w.Placement {
 				stales = append(stales, st)
 			}
 		}
@@ -254,7 +255,7 @@ func (p *pruner) mayExist(it *inventory.Item) bool {
 func (p *pruner) lingering(ctx context.Context, res connection.Resource, o removal) removal {
 	id := o.item.ID()
 	o.gone, o.lingers = false, true
-	if t := p.progress.failed[id]; t != nil && t.notDeleted == "" && deletion.Explains(id.GroupKind()) {
+	if f, failed := p.progress.Failure(id); failed && f.NotDeleted == "" && deletion.Explains(id.GroupKind()) {
 		if why, err := deletion.Stays(ctx, p.conn, res, id); err == nil {
 			why = connection.Cut(p.Secrets().Scrub(why))
 			o.stays = &why

@@ -64,8 +64,8 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 		"forbidden":          {denied(http.StatusForbidden, metav1.StatusReasonForbidden, "cannot delete resource"), 1, "cannot delete resource"},
 		"denied by webhook":  {denied(http.StatusBadRequest, "", "admission webhook denied the request"), 1, "admission webhook denied the request"},
 		"failing":            {denied(http.StatusInternalServerError, "", "failed calling webhook"), 1, ""},
-		"failing repeatedly": {denied(http.StatusInternalServerError, "", "failed calling webhook"), passingFailures, "failed calling webhook"},
-		"unreachable":        {connection.Unreachable(errors.New("refused")), passingFailures, ""},
+		"failing repeatedly": {denied(http.StatusInternalServerError, "", "failed calling webhook"), deletionAttempts, "failed calling webhook"},
+		"unreachable":        {connection.Unreachable(errors.New("refused")), deletionAttempts, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestReportSaysWhyAnObjectIsNotHandedOver(t *testing.T) {
 	for _, refused := range []bool{true, false} {
 		refuses.Store(refused)
 		s.pruner.prune(t.Context(), s.owned.stales(m.ID), map[api.PlacementKey]bool{})
-		if s.owned.owns(from, m.ID) != refused || s.owned.owns(to, m.ID) == refused || (s.progress.failed[m.ID] != nil) != refused {
-			t.Errorf("refused: %t: from has it: %t, to has it: %t, it is retried: %t", refused, s.owned.owns(from, m.ID), s.owned.owns(to, m.ID), s.progress.failed[m.ID] != nil)
+		if s.owned.owns(from, m.ID) != refused || s.owned.owns(to, m.ID) == refused || s.progress.HasFailed(m.ID) != refused {
+			t.Errorf("refused: %t: from has it: %t, to has it: %t, it is retried: %t", refused, s.owned.owns(from, m.ID), s.owned.owns(to, m.ID), s.progress.HasFailed(m.ID))
 		}
 		s.reporter.report(t.Context(), from)
 		if got := seen.Unusual().DeletionErrors; len(got) > 1 || (len(got) == 1) != refused || refused && !strings.Contains(got[0].Message, "hand over to "+to.String()) {
@@ -230,7 +230,6 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 				}
 			}))
 			s.owned.setWorks([]*work.Work{{Placement: web, Remove: true}})
-			s.progress.failed, s.brake.braked = map[api.ID]*failure{}, map[api.ID]braked{}
 			it := inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one", Hash: "hash", UID: "1"}
 			s.owned.inventory(web).Items.Put(it)
 			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.GroupVersionKind(): true}); err != nil {
@@ -238,10 +237,8 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 			}
 			s.kinds = discovery.New(s.conn.Discovery) // discovery did not list the kind when the session began
 			s.finder = discovery.NewFinder(s.conn, s.kinds)
-			for range passingFailures {
-				for _, bad := range s.progress.failed {
-					bad.next = bad.since
-				}
+			for range deletionAttempts {
+				s.record.progress.RetryAll()
 				s.pruner.prune(t.Context(), s.owned.stales(it.ID()), map[api.PlacementKey]bool{})
 			}
 			if forgotten := !s.owned.inv.Of(web).Items.Has(it.ID()); forgotten != test.forgotten {
@@ -250,16 +247,16 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 			if want := slices.DeleteFunc([]string{test.deleted}, func(p string) bool { return p == "" }); !slices.Equal(deleted, want) {
 				t.Errorf("deleted %q, want %q", deleted, want)
 			}
-			says := ""
-			if t := s.progress.failed[it.ID()]; t != nil {
-				says = t.notDeleted
-			}
+			says := s.failure(it.ID()).NotDeleted
 			if (says == "") != (test.says == "") || !strings.Contains(says, test.says) {
 				t.Errorf("it says %q, want %q", says, test.says)
 			}
 		})
 	}
 }
+
+// deletionAttempts is how often a deletion fails until the report says so, if the reason may pass by itself.
+const deletionAttempts = 3
 
 // The Pods of a workload are gone before the removal of its placement counts as finished. When a
 // single object is removed, or an object cannot have dependents that outlive it, nothing waits.
@@ -288,22 +285,6 @@ func TestPropagationOfDeletions(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A removal that the server refuses fails again until somebody acts; a conflict, a rate limit, a
-// server error or no response may pass.
-func TestLastingFailures(t *testing.T) {
-	for code, want := range map[int]bool{
-		http.StatusBadRequest: true, http.StatusForbidden: true, http.StatusUnprocessableEntity: true,
-		http.StatusConflict: false, http.StatusTooManyRequests: false, http.StatusInternalServerError: false, http.StatusServiceUnavailable: false,
-	} {
-		if got := lasts(apiserver.Refusal(code, "no")); got != want {
-			t.Errorf("%d lasts: %t", code, got)
-		}
-	}
-	if lasts(connection.Unreachable(errors.New("refused"))) {
-		t.Error("no response lasts")
 	}
 }
 

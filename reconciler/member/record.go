@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"maps"
-	"net/http"
 	"strings"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 )
 
 // A recorder records what has become of objects: what is known of the cluster and of the progress with each object, the
@@ -34,7 +34,7 @@ type recorder struct {
 	*cluster
 	desired.View
 	owned    *ownership
-	progress *progress
+	progress *progress.State
 	brake    *deletionBrake
 	drifts   *driftRecorder
 	history  *journal
@@ -44,10 +44,12 @@ type recorder struct {
 	counted int
 	// superseded are manifests to be replaced; see Agent.
 	superseded *superseded
+	// ended are the placements whose inventories have an end that was not written yet.
+	ended map[api.PlacementKey]bool
 	// fresh are the namespaces that this pass has created.
 	fresh map[string]bool
 	// written are the placements of which something was written since their last report; see Agent.
-	written *placementSet
+	written *progress.Placements
 }
 
 // overBudget returns an error if the cluster has exceeded the budget of a member.
@@ -69,17 +71,17 @@ func (r *recorder) overBudget() error {
 // outcome records the outcome of a task.
 func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 	id := o.Manifest.ID
-	r.history.addOutcome(o, r.progress.failed[id], r.drifts.flips[id].By)
+	before, _ := r.progress.View().Failure(id)
+	r.history.addOutcome(o, before, r.drifts.flips[id].By)
 	if old := r.live.Of(id); o.Written != nil && (old == nil || old.Version != o.Written.Version) || o.Err != nil && o.Do != diff.NeedRead {
-		r.written.add(o.Placement)
+		r.written.Add(o.Placement)
 	}
 	if o.Created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		r.fresh[id.Name] = true
-		r.progress.retryNamespace(id.Name) // the watch will not report a change of it
+		r.progress.RetryNamespace(id.Name) // the watch will not report a change of it
 	}
 	if o.Written != nil {
-		delete(r.progress.suspects, id)
-		delete(r.progress.replaced, id)
+		r.progress.Applied(id)
 		delete(r.superseded.manifests, id)
 		l := o.Written
 		l.Health = r.healthAfter(id, o, l)
@@ -91,7 +93,6 @@ func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 		if it.Hash != o.Manifest.Hash || it.UID != l.UID {
 			it.End = ""
 		}
-		delete(r.progress.cutShort, id)
 		if it.Hash != o.Manifest.Hash {
 			it.Commit = r.Works().Of(o.Placement).Revision.Commit
 		}
@@ -112,17 +113,17 @@ func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 		r.accepted(&o, touched)
 	}
 	if connection.Unserved(o.Err) {
-		r.progress.forgetKind(r.cluster, r.Wanted(), o.GVK())
+		r.kindUnserved(o.GVK())
 	}
-	if t := r.progress.failed[id]; o.Written != nil && t != nil && t.recreate {
+	if f, _ := r.progress.View().Failure(id); o.Written != nil && f.Recreate {
 		delete(r.brake.braked, id) // the object no longer has to be recreated
 	}
 	if o.Err == nil && !o.Gone && o.Cond.Reason != api.AppliedWithFailedDriftDetection && r.verifies(o.Object) {
-		r.progress.verified[id] = r.live.OwnershipState(id)
+		r.progress.Verified(id, r.live.OwnershipState(id))
 	}
 	r.drifts.recordOutcome(&o)
 	if o.AsWanted() || o.Cond.Reason == api.ManifestApplied && len(o.Diffs) == 0 && o.Unremoved == nil && !r.Works().OnlyCompares(o.Placement) {
-		r.settled(id)
+		r.progress.Settled(id)
 		return
 	}
 	r.failure(o)
@@ -162,41 +163,47 @@ func (r *recorder) verifies(w desired.Object) bool {
 	return diff.CompareAfter(r.Works().Of(w.Placement).Strategy) || apply.Scaled(w.Manifest, r.live.Of(w.Manifest.ID)) || it != nil && it.Left != ""
 }
 
-// settled records that nothing remains to be done about an object.
-func (r *recorder) settled(id api.ID) { delete(r.progress.failed, id) }
-
-// forget drops what is known of an object that is neither wanted nor listed in an inventory.
-func (r *recorder) forget(id api.ID) {
-	delete(r.progress.failed, id)
-	delete(r.progress.verified, id)
-	delete(r.progress.replaced, id)
-}
-
 // failure records why an object is not as desired, and when it is tried again.
 func (r *recorder) failure(o apply.Outcome) {
 	o.Cond.Cause = connection.Cut(o.Cond.Cause)
 	id := o.Manifest.ID
-	f := r.progress.failed[id]
-	if f == nil || f.hash != o.Manifest.Hash {
-		f = &failure{hash: o.Manifest.Hash}
-		r.progress.failed[id] = f
-	}
-	s := situation{state: r.live.OwnershipState(id), watched: r.watched(id), transient: r.isTransient(o)}
+	s := progress.Situation{State: r.live.OwnershipState(id), Watched: r.watched(id), Transient: r.isTransient(o)}
 	if !o.Unknown.Empty() {
-		s.due = r.kinds.NextLookup(o.Unknown)
+		s.Due = r.kinds.NextLookup(o.Unknown)
 	}
 	if r.Works().OnlyCompares(o.Placement) && o.Err == nil {
-		s.due = r.progress.compared.Add(reportInterval)
+		s.Due = r.progress.View().NextComparison()
 	}
-	*f = f.again(&o, s, time.Now())
-	if o.Err != nil && o.Do != diff.NeedRead && !f.recreate && f.logged.Due(o.Cond.Reason+connection.RefusalReason(o.Err)) {
+	if r.progress.NotApplied(&o, s, time.Now()) {
 		r.cfg.Log.Warn("object not applied", "cluster", r.cfg.Name, "placement", o.Placement.String(),
 			"object", id.String(), "err", o.Cond.Message())
 	}
 }
 
-// contested records that an object is not applied for a while, since others keep undoing that.
-func (r *recorder) contested(id api.ID, why *failure) { r.progress.failed[id] = why }
+// kindUnserved drops what is known of a kind that the cluster has answered not to serve any more in this
+// version, and has its desired objects processed: the kind is looked up again, and their status says
+// in which versions it is served.
+func (r *recorder) kindUnserved(gvk schema.GroupVersionKind) {
+	r.kinds.Forget(gvk)
+	if k := r.watch.Of(gvk); k != nil {
+		r.watch.End(k)
+	}
+	objects := map[api.ID]bool{}
+	for id, w := range r.Wanted().All() {
+		if w.GVK() == gvk {
+			objects[id] = true
+		}
+	}
+	r.progress.Postpone(objects)
+	r.watch.Changes.Notify()
+}
+
+// A pendingDefinition says that a kind waits until its definition, which is placed on the
+// cluster too, is established.
+type pendingDefinition struct{ error }
+
+// Unwrap returns the error of the API server.
+func (c *pendingDefinition) Unwrap() error { return c.error }
 
 // isTransient reports whether the reason why an object was not applied will pass by itself: its
 // definition or namespace is placed here too, it is being deleted, or an API server or admission webhook does not
@@ -233,7 +240,7 @@ func (r *recorder) seen(id api.ID, l *observed.Object) {
 func (r *recorder) vanished(id api.ID, last *observed.Object) {
 	r.hasEnded(id, last)
 	if w, isWanted := r.Wanted().Of(id); isWanted && !last.Ended && controllers.RunOf(w.Manifest.Object.Content) != nil {
-		r.progress.cutShort[id] = true
+		r.progress.CutShort(id)
 	}
 	r.objects.Drop(id)
 }
@@ -259,7 +266,7 @@ func (r *recorder) hasEnded(id api.ID, l *observed.Object) {
 		it.End = inventory.Failed
 	}
 	r.owned.put(w.Placement, *it)
-	r.progress.ended[w.Placement] = true
+	r.ended[w.Placement] = true
 }
 
 // read records the state of an object in which a read has found it, although no watch has reported that; nil if it does not
@@ -283,8 +290,8 @@ func (r *recorder) changedValues(id api.ID) {
 
 // begin begins a pass, and returns the placements whose inventories have to be written after it.
 func (r *recorder) begin() (touched map[api.PlacementKey]bool) {
-	touched = maps.Clone(r.progress.ended)
-	clear(r.progress.ended)
+	touched = maps.Clone(r.ended)
+	clear(r.ended)
 	clear(r.fresh)
 	return touched
 }
@@ -292,15 +299,21 @@ func (r *recorder) begin() (touched map[api.PlacementKey]bool) {
 // pruning records that stale objects of some placements are being removed.
 func (r *recorder) pruning(stales []stale) {
 	for _, st := range stales {
-		r.progress.pruned[st.inv.Placement()] = true
+		r.progress.Pruning(st.inv.Placement())
 	}
+}
+
+// reported records that a placement was reported, and returns whether something was written of it since its report before.
+func (r *recorder) reported(p api.PlacementKey) (wrote bool) {
+	r.progress.Reported(p)
+	return r.written.Take(p)
 }
 
 // removal records the outcome of the removal of a stale object.
 func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 	id, p := o.item.ID(), o.inv.Placement()
 	if o.requested != "" {
-		r.history.addRemoval(o.stale, o.requested, r.Works().Of(p).Cause, o.shown, r.progress.failed[id] != nil)
+		r.history.addRemoval(o.stale, o.requested, r.Works().Of(p).Cause, o.shown, r.progress.View().HasFailed(id))
 	}
 	if o.deleting != nil {
 		r.objects.Put(id, o.deleting)
@@ -311,7 +324,7 @@ func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 	case *decide.ContentError:
 		r.brake.hold(id, kept.Why)
 	case *decide.OrderError:
-		r.progress.waiting[waitingDeletion{id, p}] = kept.First
+		r.progress.DeletionWaits(progress.Deletion{ID: id, Placement: p}, kept.First)
 	}
 	switch {
 	case o.err != nil:
@@ -322,7 +335,7 @@ func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 	if o.gone {
 		o.inv.Items.Drop(id)
 		if !o.handedOver {
-			delete(r.progress.failed, id)
+			r.progress.Settled(id)
 		}
 		if !o.passesOn() {
 			delete(r.brake.braked, id)
@@ -338,38 +351,22 @@ func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 // lingers schedules a read of an object that was deleted and still exists. An object is read only if no
 // watch reports its end, or if its conditions say why it still exists.
 func (r *recorder) lingers(o removal) {
-	id, now := o.item.ID(), time.Now()
+	id := o.item.ID()
 	if !deletion.Explains(id.GroupKind()) && r.watch.Of(o.item.GroupVersionKind()).Complete() {
-		delete(r.progress.failed, id)
+		r.progress.Settled(id)
 		return
 	}
-	t := r.progress.failed[id]
-	if t == nil || t.notDeleted != "" {
-		t = &failure{since: now}
-		r.progress.failed[id] = t
-	} else if o.stays != nil {
-		t.stays = *o.stays
-	}
-	t.next = now.Add(t.failures.Next(firstLook, lastLook))
+	r.progress.NotGone(id, o.stays, time.Now())
 }
 
 // notRemoved records that a removal failed. It is retried with backoff, and the report says why the object still
 // exists.
 func (r *recorder) notRemoved(o removal) {
 	if connection.Unserved(o.err) {
-		r.progress.forgetKind(r.cluster, r.Wanted(), o.item.GroupVersionKind()) // the retry finds another version
+		r.kindUnserved(o.item.GroupVersionKind()) // the retry finds another version
 	}
 	id := o.item.ID()
-	t := r.progress.failed[id]
-	if t == nil {
-		t = &failure{since: time.Now()}
-		r.progress.failed[id] = t
-	}
-	t.next = time.Now().Add(max(t.failures.Next(firstRetry, lastRetry), connection.RetryAfter(o.err)))
-	if lasts(o.err) || t.failures >= passingFailures && !connection.IsUnreachable(o.err) {
-		t.notDeleted = connection.Cut(o.shown.Error())
-	}
-	if t.logged.Due("not removed" + connection.RefusalReason(o.err)) {
+	if r.progress.NotRemoved(id, o.err, o.shown, time.Now()) {
 		r.cfg.Log.Warn("object not removed", "cluster", r.cfg.Name, "placement", o.inv.Placement().String(), "object", id.String(), "err", o.shown)
 	}
 }
@@ -392,9 +389,9 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 	}
 	if o.err != nil {
 		reason := cmp.Or(connection.RefusalReason(o.err), connection.WithoutPort(o.err))
-		r.notRecreated(t, "it is not deleted to be created anew: "+o.err.Error(), reason)
-		if refused := r.progress.failed[id]; refused.logged.Due("not recreated: " + reason) {
-			r.cfg.Log.Warn("object not recreated", "cluster", r.cfg.Name, "placement", t.Placement.String(), "object", id.String(), "err", refused.cond.Message())
+		cond := r.notRecreated(t, "it is not deleted to be created anew: "+o.err.Error(), reason)
+		if r.progress.LogNotRecreated(id, reason) {
+			r.cfg.Log.Warn("object not recreated", "cluster", r.cfg.Name, "placement", t.Placement.String(), "object", id.String(), "err", cond.Message())
 		}
 		return t, false
 	}
@@ -402,7 +399,7 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 	r.owned.put(t.Placement, announced)
 	t.Item, t.Drift, t.Absent, t.Step, t.Found = &announced, false, true, decide.Write, nil
 	if t.Replaced != nil {
-		r.progress.replaced[id] = t.Replaced
+		r.progress.Recreating(id, t.Replaced)
 	}
 	if o.result != connection.DeletionPending {
 		r.objects.Drop(id)
@@ -419,17 +416,16 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 	return t, false
 }
 
-// notRecreated adds to the message of an object why it is not recreated. It adds the message
+// notRecreated adds to the condition of an object why it is not recreated, and returns it. It adds the message
 // to the history if the reason has changed.
-func (r *recorder) notRecreated(t apply.Task, why, reason string) {
-	refused := r.progress.failed[t.Manifest.ID]
-	refused.cond.Cause = connection.Cut(refused.cond.Cause + "; " + why)
-	if r.cfg.Record != nil && refused.notRecreated != reason {
+func (r *recorder) notRecreated(t apply.Task, why, reason string) diff.Condition {
+	cond, news := r.progress.NotRecreated(t.Manifest.ID, why, reason)
+	if r.cfg.Record != nil && news {
 		e := r.history.entry(t.Placement, t.Manifest.ID)
-		e.Event, e.Message = history.Failed, refused.cond.Message()
+		e.Event, e.Message = history.Failed, cond.Message()
 		r.cfg.Record(e)
 	}
-	refused.notRecreated = reason
+	return cond
 }
 
 // A recreation is the outcome of an attempt to delete an object so that it is created anew.
@@ -464,19 +460,4 @@ type removal struct {
 	// those were not read.
 	lingers bool
 	stays   *string
-}
-
-// passingFailures is the number of consecutive failures of a deletion before the report shows a
-// reason that often passes by itself, such as a conflict. A server that does not answer is
-// shown in the status of its cluster instead.
-const passingFailures = 3
-
-// lasts reports whether a removal failed for a reason that will not pass by itself.
-func lasts(err error) bool {
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
-		return false
-	}
-	code := answer.Status().Code
-	return code >= 400 && code < 500 && code != http.StatusConflict && code != http.StatusTooManyRequests
 }

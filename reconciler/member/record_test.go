@@ -26,6 +26,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -166,7 +167,7 @@ func TestHistoryOfOutcomes(t *testing.T) {
 	tests := map[string]struct {
 		outcome apply.Outcome
 		known   *observed.Object // the object before, as the watch knows it
-		before  *failure         // of the object before
+		before  progress.Failure // of the object before
 		work    work.Work
 		want    string // event, by and message
 	}{
@@ -180,9 +181,9 @@ func TestHistoryOfOutcomes(t *testing.T) {
 		"there was no drift":            {outcome: apply.Outcome{Task: apply.Task{Item: applied, Drift: true}, Do: diff.Apply, Written: at(7), Snapshot: apply.Snapshot{Live: live}}},
 		"as in Git":                     {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Nothing, Cond: diff.Applied()}},
 		"failed":                        {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied")}, want: "failed: " + failed.Message()},
-		"failed as before":              {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied")}, before: &failure{hash: "hash", cond: failed}},
-		"failed for another reason":     {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied")}, before: &failure{hash: "hash", cond: diff.Refused(diff.Drifts, "", false)}, want: "failed: " + failed.Message()},
-		"failed with other content":     {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied")}, before: &failure{hash: "older", cond: failed}, want: "failed: " + failed.Message()},
+		"failed as before":              {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied")}, before: progress.Failure{Hash: "hash", Cond: failed}},
+		"failed for another reason":     {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied")}, before: progress.Failure{Hash: "hash", Cond: diff.Refused(diff.Drifts, "", false)}, want: "failed: " + failed.Message()},
+		"failed with other content":     {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied")}, before: progress.Failure{Hash: "older", Cond: failed}, want: "failed: " + failed.Message()},
 		"differs, and is only compared": {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Report, Cond: diff.ReportFailed(errors.New("no"))}, work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}},
 		"to be recreated":               {outcome: apply.Outcome{Task: apply.Task{Item: applied, Object: desired.Object{Placement: web, Manifest: asking}}, Do: diff.Apply, Cond: failed, Err: errors.New("denied"), Immutable: true}},
 		"immutable, and not recreated":  {outcome: apply.Outcome{Task: apply.Task{Item: applied}, Do: diff.Apply, Cond: failed, Err: errors.New("denied"), Immutable: true}, want: "failed: " + failed.Message()},
@@ -211,13 +212,10 @@ func TestHistoryOfOutcomes(t *testing.T) {
 			if test.known != nil {
 				s.record.objects.Put(m.ID, test.known)
 			}
-			if test.before != nil {
-				s.progress.failed[m.ID] = test.before
-			}
 			if test.outcome.Manifest == nil {
 				test.outcome.Object = desired.Object{Placement: web, Manifest: m}
 			}
-			s.history.addOutcome(test.outcome, s.progress.failed[test.outcome.Manifest.ID], "a watch")
+			s.history.addOutcome(test.outcome, test.before, "a watch")
 			if text := strings.Join(got, "; "); text != test.want {
 				t.Errorf("recorded: %q, want %q", text, test.want)
 			}

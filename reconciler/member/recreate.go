@@ -21,7 +21,7 @@ import (
 func (a *applier) recreate(ctx context.Context, tasks []apply.Task, touched map[api.PlacementKey]bool) {
 	var due []apply.Task
 	for _, t := range tasks {
-		if refused := a.progress.failed[t.Manifest.ID]; refused != nil && refused.recreate {
+		if refused, _ := a.progress.Failure(t.Manifest.ID); refused.Recreate {
 			due = append(due, t)
 		}
 	}

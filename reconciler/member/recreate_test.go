@@ -25,6 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -244,9 +245,7 @@ func TestRecreation(t *testing.T) {
 			if deleted := want[0] == history.Deleted; deleted != (len(reported) == 1) || deleted && reported[0].Objects[0] != id {
 				t.Errorf("reported as deleted: %v", reported)
 			}
-			if t := s.progress.failed[id]; t != nil {
-				t.next = time.Time{}
-			}
+			s.record.progress.RetryAll()
 			s.processPrepared(t.Context(), map[api.ID]bool{id: true})
 			if got := eventsOf(*entries); !slices.Equal(got, want) || want[0] == history.Failed && !strings.Contains((*entries)[0].Message, test.message) {
 				t.Errorf("history: %+v, want %v", *entries, want)
@@ -310,12 +309,12 @@ func TestRecreationInASessionThatEnds(t *testing.T) {
 	cancel()
 	m := changedOne(true)
 	one, _ := s.applier.task(m.ID, desired.Object{Placement: web, Manifest: m})
-	s.progress.failed[m.ID] = &failure{recreate: true}
+	s.record.progress.Fail(m.ID, progress.Failure{Recreate: true})
 	if o := s.applier.deleteForRecreation(ctx, one); o.err == nil || o.deleted || len(server.Writes) > 0 {
 		t.Errorf("%+v, writes: %q", o, server.Writes)
 	}
-	if s.applier.recreate(ctx, []apply.Task{one}, map[api.PlacementKey]bool{}); len(*entries) > 0 || s.progress.failed[m.ID].cond.Reason != "" {
-		t.Errorf("history: %+v, failed: %+v", *entries, s.progress.failed[m.ID])
+	if s.applier.recreate(ctx, []apply.Task{one}, map[api.PlacementKey]bool{}); len(*entries) > 0 || s.failure(m.ID).Cond.Reason != "" {
+		t.Errorf("history: %+v, failed: %+v", *entries, s.failure(m.ID))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
@@ -30,12 +31,11 @@ type reporter struct {
 	*cluster
 	desired.View
 	owned     *ownership
-	progress  *progress
+	progress  progress.View
 	brake     *deletionBrake
 	drifts    *driftRecorder
 	deletions deletion.Log
-	// written are the placements of which something was written since their last report; see Agent.
-	written *placementSet
+	record    *recorder
 	// serials are the serial numbers of the inventories.
 	serials *inventory.Serials
 }
@@ -61,7 +61,7 @@ func (r *reporter) some(ctx context.Context, placements map[api.PlacementKey]boo
 	}
 	for _, w := range r.Works() {
 		p := w.Placement
-		if w.Remove || placements[p] || r.progress.pruned[p] {
+		if w.Remove || placements[p] || r.progress.HasPruned(p) {
 			r.report(ctx, p)
 		}
 	}
@@ -71,12 +71,11 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	if ctx.Err() != nil {
 		return
 	}
-	delete(r.progress.pruned, p)
 	w := r.Works().Of(p)
 	if w.Unreleased() {
 		return
 	}
-	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), WorkState: protocol.WorkState{Revision: w.Revision, Done: !r.progress.untried.has(p), Compared: r.Works().OnlyCompares(p), Total: len(w.Manifests)}}
+	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), WorkState: protocol.WorkState{Revision: w.Revision, Done: !r.progress.IsUntried(p), Compared: r.Works().OnlyCompares(p), Total: len(w.Manifests)}}
 	o.Inventory = r.serials.Of(p)
 	o.Removed = w.Remove && r.owned.inv.Of(p) == nil
 	var unusual protocol.Incidents
@@ -93,7 +92,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		}
 	}
 	r.drifts.endUnobserved(p)
-	unusual.Drifts, unusual.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.written.take(p)
+	unusual.Drifts, unusual.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.record.reported(p)
 	if inv := r.owned.inv.Of(p); inv != nil {
 		for id, b := range r.brake.braked {
 			if inv.Items.Has(id) {
@@ -139,9 +138,8 @@ func (r *reporter) terminating(lingering []api.ID) (out []protocol.Terminating) 
 			continue
 		}
 		t := protocol.Terminating{ID: id, Since: time.Unix(l.Deleted, 0).UTC()}
-		if known := r.progress.failed[id]; known != nil {
-			t.Why = known.stays
-		}
+		f, _ := r.progress.Failure(id)
+		t.Why = f.Stays
 		out = append(out, t)
 	}
 	return out
@@ -150,13 +148,13 @@ func (r *reporter) terminating(lingering []api.ID) (out []protocol.Terminating) 
 // deletionWaits returns what the deletions of a placement wait for, sorted.
 func (r *reporter) deletionWaits(p api.PlacementKey) []protocol.DeletionWait {
 	byFirst := map[deletion.Object]protocol.DeletionWait{}
-	for w, first := range r.progress.waiting {
-		if w.placement != p {
+	for w, first := range r.progress.Waiting() {
+		if w.Placement != p {
 			continue
 		}
 		d, known := byFirst[first]
-		if !known || w.id.Compare(d.Example) < 0 {
-			d.Example = w.id
+		if !known || w.ID.Compare(d.Example) < 0 {
+			d.Example = w.ID
 		}
 		d.Objects, d.For, d.Of = d.Objects+1, first.ID, first.Placement
 		byFirst[first] = d
@@ -169,9 +167,9 @@ func (r *reporter) deletionWaits(p api.PlacementKey) []protocol.DeletionWait {
 // deletionErrors returns the objects of an inventory that could not be deleted, and why.
 func (r *reporter) deletionErrors(inv *inventory.Inventory) []protocol.DeletionError {
 	var out []protocol.DeletionError
-	for id, t := range r.progress.failed {
-		if _, held := r.brake.braked[id]; t.notDeleted != "" && !held && inv.Items.Has(id) {
-			out = append(out, protocol.DeletionError{ID: id, Message: t.notDeleted})
+	for id, f := range r.progress.Failures() {
+		if _, held := r.brake.braked[id]; f.NotDeleted != "" && !held && inv.Items.Has(id) {
+			out = append(out, protocol.DeletionError{ID: id, Message: f.NotDeleted})
 		}
 	}
 	slices.SortFunc(out, func(a, b protocol.DeletionError) int { return a.ID.Compare(b.ID) })
@@ -187,12 +185,12 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, b
 			Cause: "another placement of the fleet, " + w.Placement.String() + ", owns this object on the cluster"}
 		return out, true
 	}
-	t := r.progress.failed[id]
-	if t != nil {
-		out.Applied = protocol.Verdict{OK: t.cond.Status == metav1.ConditionTrue, Reason: t.cond.Reason, Cause: t.cond.Cause, Sentence: t.cond.Sentence, Since: t.since}
-		out.Diffs, out.Drift, out.FirstSeen, out.LastSeen, out.Generation = t.diffs, t.drift, t.first, t.last, t.gen
+	f, failed := r.progress.Failure(id)
+	if failed {
+		out.Applied = protocol.Verdict{OK: f.Cond.Status == metav1.ConditionTrue, Reason: f.Cond.Reason, Cause: f.Cond.Cause, Sentence: f.Cond.Sentence, Since: f.Since}
+		out.Diffs, out.Drift, out.FirstSeen, out.LastSeen, out.Generation = f.Diffs, f.Drift, f.FirstSeen, f.LastSeen, f.Generation
 		if !out.Applied.OK {
-			out.Pending = t.pending
+			out.Pending = f.Pending
 			return out, true
 		}
 	} else {
@@ -200,27 +198,27 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, b
 	}
 	if r.Works().Of(p).Strategy.Type == api.ReportDiff {
 		out.Available.OK = true // availability is not checked
-		return out, t != nil
+		return out, failed
 	}
 	if _, _, exists := r.live.Health(id); !exists {
 		if r.drifts.leftDeleted(p, id) {
 			out.Available.OK = true // it counts as available
-			return out, t != nil
+			return out, failed
 		}
-		if it := r.owned.item(p, id); r.progress.hasRun(w.Manifest, it) {
+		if it := r.owned.item(p, id); r.progress.HasRun(w.Manifest, it) {
 			out.Available, out.Failure = ranAvailability(w.Manifest, it.End)
-			return out, t != nil || !out.Available.OK
+			return out, failed || !out.Available.OK
 		}
 		if state, _ := r.owned.mayApply(w); state == hooks.NotDue {
 			out.Available = protocol.Verdict{OK: true, Reason: api.ManifestNotTrackable}
-			return out, t != nil
+			return out, failed
 		}
 	}
 	r.availability(&out, w)
 	if !out.Available.OK && r.Works().SuspendedReason(p, id) != "" {
 		out.Applied.Reason = api.Suspended // whoever rates the cluster ignores it
 	}
-	return out, t != nil || !out.Available.OK
+	return out, failed || !out.Available.OK
 }
 
 // ranAvailability returns whether an object is available that has run and was then deleted by a

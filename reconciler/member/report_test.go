@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -163,7 +164,7 @@ func TestStateOfAnObject(t *testing.T) {
 	tests := map[string]struct {
 		work      work.Work
 		live      *observed.Object
-		failing   *failure
+		failing   *progress.Failure
 		held      bool // its deletion by others is held
 		exception bool
 		applied   bool
@@ -177,12 +178,12 @@ func TestStateOfAnObject(t *testing.T) {
 		"not seen yet":           {exception: true, applied: true, reason: api.ManifestApplied, message: "not seen on the cluster yet"},
 		"not available yet":      {live: slow, exception: true, applied: true, reason: api.ManifestApplied, message: "(0 of 2 replicas updated)"},
 		"will not be available":  {live: stuck, exception: true, applied: true, reason: api.ManifestApplied, failure: "quota exceeded"},
-		"not applied":            {live: available, failing: &failure{cond: failed}, exception: true, reason: api.ManifestApplyFailed},
-		"not applied, passes":    {live: available, failing: &failure{cond: failed, pending: true}, exception: true, reason: api.ManifestApplyFailed, pending: true},
-		"applied, and differs":   {live: available, failing: &failure{cond: differs}, exception: true, applied: true, reason: api.ManifestApplied, available: true},
+		"not applied":            {live: available, failing: &progress.Failure{Cond: failed}, exception: true, reason: api.ManifestApplyFailed},
+		"not applied, passes":    {live: available, failing: &progress.Failure{Cond: failed, Pending: true}, exception: true, reason: api.ManifestApplyFailed, pending: true},
+		"applied, and differs":   {live: available, failing: &progress.Failure{Cond: differs}, exception: true, applied: true, reason: api.ManifestApplied, available: true},
 		"only compared":          {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, applied: true, reason: api.ManifestApplied, available: true},
-		"compared, and differs":  {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, failing: &failure{cond: diff.Reported(1, false)}, exception: true, applied: true, reason: api.FoundDiff, available: true},
-		"a held deletion":        {held: true, failing: &failure{cond: differs}, exception: true, applied: true, reason: api.ManifestApplied, available: true},
+		"compared, and differs":  {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, failing: &progress.Failure{Cond: diff.Reported(1, false)}, exception: true, applied: true, reason: api.FoundDiff, available: true},
+		"a held deletion":        {held: true, failing: &progress.Failure{Cond: differs}, exception: true, applied: true, reason: api.ManifestApplied, available: true},
 		"suspended, unavailable": {work: work.Work{Suspended: "by hand"}, live: slow, exception: true, applied: true, reason: api.Suspended, message: "(0 of 2 replicas updated)"},
 		"suspended, available":   {work: work.Work{Suspended: "by hand"}, live: available, applied: true, reason: api.ManifestApplied, available: true},
 	}
@@ -195,7 +196,7 @@ func TestStateOfAnObject(t *testing.T) {
 				s.record.objects.Put(m.ID, test.live)
 			}
 			if test.failing != nil {
-				s.progress.failed[m.ID] = test.failing
+				s.record.progress.Fail(m.ID, *test.failing)
 			}
 			if test.held {
 				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: api.DriftHeld, Deleted: true})
@@ -217,9 +218,9 @@ func TestReportedDeletionErrors(t *testing.T) {
 	s.owned.inv.Put(held(4))
 	names := []string{"cm-2", "cm-0", "cm-1", "elsewhere"}
 	for _, name := range names {
-		s.progress.failed[cm(name)] = &failure{notDeleted: "denied"}
+		s.record.progress.Fail(cm(name), progress.Failure{NotDeleted: "denied"})
 	}
-	s.progress.failed[cm("cm-3")] = &failure{cond: diff.ApplyFailed(diff.Apply, errors.New("no"))}
+	s.record.progress.Fail(cm("cm-3"), progress.Failure{Cond: diff.ApplyFailed(diff.Apply, errors.New("no"))})
 	s.brake.braked[cm("cm-1")] = braked{why: "too many"}
 	want := []protocol.DeletionError{{ID: cm("cm-0"), Message: "denied"}, {ID: cm("cm-2"), Message: "denied"}}
 	if got := s.reporter.deletionErrors(s.owned.inv.Of(web)); !slices.Equal(got, want) {
@@ -236,8 +237,8 @@ func TestPlacementsThatAreReported(t *testing.T) {
 		{Placement: key("changed"), Manifests: []*work.Manifest{oneManifest()}}, {Placement: key("unchanged")},
 		{Placement: key("removed"), Remove: true}, {Placement: key("pruned")}, {Placement: key("waiting"), Keep: true},
 	})
-	s.progress.pruned[key("pruned")] = true
-	s.progress.pruned[key("waiting")] = true // nothing was released to it yet
+	s.record.progress.Pruning(key("pruned"))
+	s.record.progress.Pruning(key("waiting")) // nothing was released to it yet
 	var got []string
 	s.cfg.Report = func(o protocol.Observation) { got = append(got, o.(protocol.WorkSeen).Placement.Name) }
 	s.reporter.touched(t.Context(), map[api.ID]bool{oneManifest().ID: true})

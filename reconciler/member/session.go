@@ -8,7 +8,6 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
@@ -19,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -32,7 +32,7 @@ type session struct {
 	*cluster
 	desired.View
 	owned    *ownership
-	progress *progress
+	progress progress.View
 	// health is the result of the last probe.
 	health probe.Result
 
@@ -90,11 +90,8 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	c.store = inventory.NewStore(conn, a.membership, inventory.Config{
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: objects, Serials: &a.serials, Log: cfg.Log,
 	})
-	p := &progress{
-		failed: map[api.ID]*failure{}, verified: map[api.ID]observed.OwnershipState{},
-		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, replaced: map[api.ID]*apply.Snapshot{},
-		ended: map[api.PlacementKey]bool{}, cutShort: map[api.ID]bool{}, waiting: waitingDeletions{}, pruned: map[api.PlacementKey]bool{},
-	}
+	toDo := progress.New()
+	p := toDo.View()
 	s := &session{Agent: a, cluster: c, View: as, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
 	s.retry.Stop()
 	s.inventories = &inventories{cluster: c, View: as, owned: o, progress: p}
@@ -102,7 +99,8 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.drifts = &driftRecorder{cluster: c, View: as, progress: p, driftState: &a.drifted}
 	s.brake = &deletionBrake{cluster: c, View: as, owned: o, progress: p, braked: map[api.ID]braked{}}
 	s.record = &recorder{
-		cluster: c, View: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects, fresh: map[string]bool{}, written: &a.written,
+		cluster: c, View: as, owned: o, progress: toDo, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects,
+		ended: map[api.PlacementKey]bool{}, fresh: map[string]bool{}, written: &a.written,
 	}
 	s.observer = &observer{cluster: c, View: as, owned: o, progress: p, record: s.record}
 	s.applier = &applier{cluster: c, View: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
@@ -113,7 +111,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.values = &valueChecker{cluster: c, View: as, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, View: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: &a.written, serials: &a.serials,
+		cluster: c, View: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, record: s.record, serials: &a.serials,
 	}
 	return s
 }
@@ -139,29 +137,29 @@ const (
 func (s *session) setWorks(works []*work.Work) {
 	was, before := s.Works(), s.Wanted()
 	if len(was) == 0 {
-		s.progress.suspect(slices.Collect(s.drifts.left())...)
+		s.record.progress.Suspect(slices.Collect(s.drifts.left())...)
 	}
 	for _, w := range works {
 		old, ok := was.Find(w.Placement)
 		if !ok || old.Revision != w.Revision || (old.Strategy.Type == api.ReportDiff) != (w.Strategy.Type == api.ReportDiff) {
-			s.progress.undone(w.Placement)
+			s.record.progress.Untried(w.Placement)
 		}
 		if ok && old != w {
-			s.progress.reconsider(old, w)
+			s.record.progress.WorkChanged(old, w)
 		}
 	}
 	s.owned.setWorks(works)
 	s.record.superseded.update(s.owned)
 	s.expressions.Replace(s.Wanted().Manifests())
-	for id := range s.progress.failed {
+	for id := range s.progress.Failures() {
 		w, isWanted := s.Wanted().Of(id)
 		if old, _ := before.Of(id); !isWanted || w.Placement != old.Placement {
-			s.record.settled(id) // that was the failure of another placement
+			s.record.progress.Settled(id) // that was the failure of another placement
 		}
 	}
 	s.drifts.memory.Forget(s.Works().Find)
 	s.drifts.additions.Forget(s.Works().Find)
-	s.progress.suspect(slices.Collect(s.drifts.otherRules())...)
+	s.record.progress.Suspect(slices.Collect(s.drifts.otherRules())...)
 }
 
 // moveOn makes watches resume over a connection with the new credentials, and closes the other
@@ -188,8 +186,8 @@ func (s *session) reschedule() {
 		return
 	}
 	var first time.Time
-	for _, t := range s.progress.failed {
-		first = retry.Earlier(first, t.next)
+	for _, f := range s.progress.Failures() {
+		first = retry.Earlier(first, f.Next)
 	}
 	for _, b := range s.brake.braked {
 		if !b.next.IsZero() {
@@ -201,7 +199,7 @@ func (s *session) reschedule() {
 			first = retry.Earlier(first, time.Now().Add(inventoryRetry))
 		}
 	}
-	if len(s.progress.suspects) > 0 {
+	if s.progress.HasSuspects() {
 		first = retry.Earlier(first, time.Now().Add(max(valuesRetry, time.Until(s.values.compareNext))))
 	}
 	for _, at := range s.drifts.repeatedRemovals() {
@@ -211,7 +209,7 @@ func (s *session) reschedule() {
 	}
 	for _, w := range s.Works() {
 		if s.Works().OnlyCompares(w.Placement) {
-			first = retry.Earlier(first, s.progress.compared.Add(reportInterval))
+			first = retry.Earlier(first, s.progress.NextComparison())
 		}
 	}
 	for range s.applier.unfollowed() {

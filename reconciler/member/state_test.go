@@ -15,10 +15,7 @@ var stateWriters = map[string][]string{
 	"objects": {"record.go"}, "manifests": {"ownership.go", "record.go"},
 	"Items": {"inventories.go", "ownership.go", "record.go"}, "inv": {"ownership.go"}, "owned": {"inventories.go", "record.go"},
 	"braked": {"brake.go", "record.go"},
-	"failed": {"progress.go", "record.go"}, "verified": {"progress.go", "record.go"}, "suspects": {"progress.go", "record.go"},
-	"unprocessed": {"progress.go"}, "ended": {"record.go"}, "cutShort": {"record.go"}, "replaced": {"progress.go", "record.go"},
-	"untried": {"progress.go"}, "waiting": {"progress.go", "record.go"}, "pruned": {"record.go", "report.go"}, "fresh": {"record.go"},
-	"written": {"record.go", "report.go"},
+	"ended":  {"record.go"}, "fresh": {"record.go"}, "written": {"record.go"},
 }
 
 // stateOwners are the files that may replace what several parts read.

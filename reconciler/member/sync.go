@@ -29,7 +29,7 @@ func (s *session) sync(ctx context.Context) {
 func (s *session) syncWorks(ctx context.Context, before desired.Works) {
 	changed := s.Works().ChangedSince(before)
 	ids := s.owned.objectsOf(changed, before)
-	for id := range s.progress.failed {
+	for id := range s.progress.Failures() {
 		ids[id] = true // a new work may have what it waits for
 	}
 	for p := range s.drifts.memory {
@@ -66,7 +66,7 @@ func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
 		for id := range s.Wanted().All() {
 			ids[id] = true
 		}
-		s.progress.compared = time.Now()
+		s.record.progress.Compared(time.Now())
 	}
 	s.blocked, s.reconciled = false, false
 	if len(ids) == 0 {
@@ -84,7 +84,7 @@ func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
 	}
 	s.observer.unwatch()
 	if s.reconciled = ctx.Err() == nil && !s.conn.CutOff() && !s.blocked; s.reconciled {
-		s.progress.allDone()
+		s.record.progress.AllTried()
 	}
 	return true
 }
@@ -125,9 +125,9 @@ func (s *session) addUnlisted(ctx context.Context) {
 // recheck checks everything again because a user requested it.
 func (s *session) recheck(ctx context.Context) {
 	s.searched = time.Time{}
-	s.progress.retryAll()
+	s.record.progress.RetryAll()
 	s.kinds.RetryLookups(nil)
-	s.progress.forgetVerified()
+	s.record.progress.VerifyAgain()
 	if s.last != nil && !s.leaving {
 		s.sync(ctx)
 		s.sweepNow(ctx)
@@ -145,9 +145,9 @@ func (s *session) processChanges(ctx context.Context) (lost bool, err error) {
 	if s.store.LostToOther(ctx, touched) {
 		return true, nil
 	}
-	s.inventories.restore(ctx, touched)
+	s.record.progress.Trust(s.inventories.restore(ctx, touched)...)
 	s.observer.retryWaiting(touched)
-	s.brake.recheckHeld(touched)
+	s.brake.recheckHeld(touched, s.record.progress.RetryNow)
 	s.process(ctx, touched)
 	s.checkSuspects(ctx)
 	s.reporter.touched(ctx, touched)
@@ -164,8 +164,8 @@ func (s *session) retryDue(ctx context.Context) {
 	}
 	due := map[api.ID]bool{}
 	now := time.Now()
-	for id, t := range s.progress.failed {
-		if !t.next.After(now) {
+	for id, f := range s.progress.Failures() {
+		if !f.Next.After(now) {
 			due[id] = true
 		}
 	}
@@ -195,8 +195,8 @@ func (s *session) retryDue(ctx context.Context) {
 			due[id] = true
 		}
 	}
-	if !now.Before(s.progress.compared.Add(reportInterval)) {
-		s.progress.compared = now
+	if !now.Before(s.progress.NextComparison()) {
+		s.record.progress.Compared(now)
 		for id, w := range s.Wanted().All() {
 			if s.Works().OnlyCompares(w.Placement) {
 				due[id] = true
@@ -254,7 +254,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 	}
 	if before.Err != nil || p.Returned || s.conn.CutOff() {
 		s.conn.Restored()
-		s.progress.retryAll()
+		s.record.progress.RetryAll()
 		s.kinds.RetryLookups(nil)
 		s.sync(ctx)
 	}
@@ -271,7 +271,7 @@ func (s *session) resolve(ctx context.Context) {
 		switch {
 		case !known:
 		case r.PutBack, r.CompareAgain:
-			s.record.settled(key.ID)
+			s.record.progress.Settled(key.ID)
 			again[key.ID], news[key.ID] = true, true
 		case d.Message != r.Message:
 			d.Message = connection.Cut(r.Message)

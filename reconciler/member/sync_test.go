@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -26,12 +27,12 @@ func TestChangedStrategyTypeIsNotDone(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	for _, typ := range []api.ApplyStrategyType{api.ReportDiff, api.ServerSideApply, api.ReportDiff} {
 		s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
-		if !s.progress.untried.has(web) {
+		if !s.progress.IsUntried(web) {
 			t.Errorf("%s counts as done before it was tried", typ)
 		}
-		s.progress.allDone()
+		s.record.progress.AllTried()
 		s.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
-		if s.progress.untried.has(web) {
+		if s.progress.IsUntried(web) {
 			t.Errorf("%s does not count as done after it was told again", typ)
 		}
 	}
@@ -41,11 +42,11 @@ func TestChangedStrategyTypeIsNotDone(t *testing.T) {
 func TestReturnedClusterIsRetriedAtOnce(t *testing.T) {
 	for _, returned := range []bool{false, true} {
 		s := sessionAt(t, apiserver.NewConfigMaps())
-		s.progress.failed = map[api.ID]*failure{cm("x"): {next: time.Now().Add(time.Hour)}}
+		s.record.progress.Fail(cm("x"), progress.Failure{Next: time.Now().Add(time.Hour)})
 		if err := s.probed(t.Context(), probe.Result{Returned: returned}); err != nil {
 			t.Fatal(err)
 		}
-		if again := s.progress.failed[cm("x")].next.IsZero(); again != returned {
+		if again := s.failure(cm("x")).Next.IsZero(); again != returned {
 			t.Errorf("returned: %t, tried again: %t", returned, again)
 		}
 	}

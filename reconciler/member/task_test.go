@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -41,7 +42,7 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 		work  work.Work
 		item  *inventory.Item  // nil if the inventory does not list it
 		live  *observed.Object // nil if the watch does not report it
-		fails *failure
+		fails *progress.Failure
 		need  bool
 		drift bool
 	}{
@@ -55,9 +56,9 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 		"fields of others":                  {item: &applied, live: &owned},
 		"terminating":                       {item: &applied, live: &terminating, need: true},
 		"terminating and not applied":       {item: &announced, live: &terminating},
-		"failed, and the retry is due":      {item: &applied, live: &ours, fails: &failure{hash: "h"}, need: true},
-		"failed, and the retry is not due":  {item: &applied, live: &edited, fails: &failure{hash: "h", next: time.Now().Add(time.Hour)}},
-		"failed with other content":         {item: &older, live: &ours, fails: &failure{hash: "old", next: time.Now().Add(time.Hour)}, need: true},
+		"failed, and the retry is due":      {item: &applied, live: &ours, fails: &progress.Failure{Hash: "h"}, need: true},
+		"failed, and the retry is not due":  {item: &applied, live: &edited, fails: &progress.Failure{Hash: "h", Next: time.Now().Add(time.Hour)}},
+		"failed with other content":         {item: &older, live: &ours, fails: &progress.Failure{Hash: "old", Next: time.Now().Add(time.Hour)}, need: true},
 		"suspended and as it was applied":   {work: work.Work{Suspended: "by hand"}, item: &applied, live: &ours},
 		"suspended and edited":              {work: work.Work{Suspended: "by hand"}, item: &applied, live: &edited, need: true},
 		"suspended and new":                 {work: work.Work{Suspended: "by hand"}, need: true},
@@ -80,7 +81,7 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 				s.record.objects.Put(m.ID, test.live)
 			}
 			if test.fails != nil {
-				s.progress.failed[m.ID] = test.fails
+				s.record.progress.Fail(m.ID, *test.fails)
 			}
 			got, need := s.applier.task(m.ID, desired.Object{Placement: web, Manifest: m})
 			if need != test.need || need && got.Drift != test.drift {
@@ -103,7 +104,7 @@ func TestEncryptedObjectsAreLeftAlone(t *testing.T) {
 		if tasks, stale := s.applier.findTasks(map[api.ID]bool{m.ID: true}, 0); len(tasks)+len(stale) > 0 {
 			t.Errorf("%s: %d tasks and %d deletions", strategy, len(tasks), len(stale))
 		}
-		if bad := s.progress.failed[m.ID]; bad == nil || bad.cond.Status != metav1.ConditionFalse || !strings.Contains(bad.cond.Message(), "data.key is encrypted with SOPS") {
+		if bad := s.failure(m.ID); bad.Cond.Status != metav1.ConditionFalse || !strings.Contains(bad.Cond.Message(), "data.key is encrypted with SOPS") {
 			t.Errorf("%s: the failure is %+v", strategy, bad)
 		}
 	}
@@ -184,8 +185,8 @@ func TestWhenFailedObjectsAreRetried(t *testing.T) {
 		"left, and edited":                        {next: later, last: before, refused: true, live: edited},
 		"left, and the same fields are written":   {next: later, last: before, refused: true, live: scaledAgain, suspect: true},
 		"left, and an autoscaler scales it":       {next: later, last: before, refused: true, live: scaledAgain, suspect: true, manifest: scaledManifest, waits: later},
-		"left a moment ago, and written again":    {next: later, refused: true, live: scaledAgain, suspect: true, waits: firstRetry},
-		"left a moment ago, and edited by others": {next: later, refused: true, live: edited, waits: firstRetry},
+		"left a moment ago, and written again":    {next: later, refused: true, live: scaledAgain, suspect: true, waits: progress.FirstRetry},
+		"left a moment ago, and edited by others": {next: later, refused: true, live: edited, waits: progress.FirstRetry},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -193,17 +194,20 @@ func TestWhenFailedObjectsAreRetried(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s.record.objects.Put(id, &left)
 				now := time.Now()
-				failure := failure{next: now.Add(test.next), last: now.Add(test.last)}
+				f := progress.Failure{Next: now.Add(test.next), LastSeen: now.Add(test.last)}
 				if state := s.live.OwnershipState(id); test.refused {
-					failure.refused = &state
+					f.Refused = &state
 				}
 				s.record.objects.Put(id, &test.live)
-				s.progress.suspects[id] = test.suspect
-				if got := s.applier.retryNotDue(&failure, cmp.Or(test.manifest, m)); got != (test.waits > 0) {
+				if test.suspect {
+					s.record.progress.Suspect(id)
+				}
+				s.record.progress.Fail(id, f)
+				if got := s.applier.retryNotDue(f, cmp.Or(test.manifest, m)); got != (test.waits > 0) {
 					t.Errorf("waits: %t", got)
 				}
-				if test.waits > 0 && failure.next.After(now.Add(test.waits)) {
-					t.Errorf("the retry is due in %s, want %s", failure.next.Sub(now), test.waits)
+				if next := s.failure(id).Next; test.waits > 0 && next.After(now.Add(test.waits)) {
+					t.Errorf("the retry is due in %s, want %s", next.Sub(now), test.waits)
 				}
 			})
 		})
@@ -227,16 +231,16 @@ func TestNextRetry(t *testing.T) {
 		again    bool          // the object was left in the same state before
 		from, to time.Duration
 	}{
-		"an error":                           {outcome: failed(errors.New("no")), from: firstRetry, to: firstRetry},
-		"an error again and again":           {outcome: failed(errors.New("no")), failures: 20, from: lastRetry, to: lastRetry},
+		"an error":                           {outcome: failed(errors.New("no")), from: progress.FirstRetry, to: progress.FirstRetry},
+		"an error again and again":           {outcome: failed(errors.New("no")), failures: 20, from: progress.LastRetry, to: progress.LastRetry},
 		"its namespace is missing":           {outcome: failed(missing), from: 100 * time.Millisecond, to: 100 * time.Millisecond},
 		"the server asks to wait":            {outcome: failed(slow), from: 90 * time.Second, to: 90 * time.Second},
-		"left, not watched":                  {outcome: apply.Outcome{Cond: refused}, from: firstRetry, to: firstRetry},
-		"left, watched":                      {outcome: apply.Outcome{Cond: refused}, watched: true, from: confirmation, to: confirmation},
-		"left, watched and confirmed":        {outcome: apply.Outcome{Cond: refused}, watched: true, again: true, from: watchedRetry, to: watchedRetry},
-		"suspended, not watched":             {work: work.Work{Suspended: "by hand"}, outcome: apply.Outcome{Task: apply.Task{SuspendedReason: "by hand"}, Cond: refused}, from: reportInterval, to: reportInterval},
-		"only compared":                      {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: apply.Outcome{Cond: diff.Reported(1, false)}, from: reportInterval, to: reportInterval},
-		"only compared, and that has failed": {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: failed(errors.New("no")), from: firstRetry, to: firstRetry},
+		"left, not watched":                  {outcome: apply.Outcome{Cond: refused}, from: progress.FirstRetry, to: progress.FirstRetry},
+		"left, watched":                      {outcome: apply.Outcome{Cond: refused}, watched: true, from: 2 * time.Second, to: 2 * time.Second},
+		"left, watched and confirmed":        {outcome: apply.Outcome{Cond: refused}, watched: true, again: true, from: 6 * time.Hour, to: 6 * time.Hour},
+		"suspended, not watched":             {work: work.Work{Suspended: "by hand"}, outcome: apply.Outcome{Task: apply.Task{SuspendedReason: "by hand"}, Cond: refused}, from: progress.CompareInterval, to: progress.CompareInterval},
+		"only compared":                      {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: apply.Outcome{Cond: diff.Reported(1, false)}, from: progress.CompareInterval, to: progress.CompareInterval},
+		"only compared, and that has failed": {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: failed(errors.New("no")), from: progress.FirstRetry, to: progress.FirstRetry},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +252,7 @@ func TestNextRetry(t *testing.T) {
 				s.record.objects.Put(m.ID, &observed.Object{UID: "1"})
 			}
 			if test.failures > 0 {
-				s.progress.failed[m.ID] = &failure{hash: m.Hash, failures: test.failures}
+				s.record.progress.Fail(m.ID, progress.Failure{Hash: m.Hash, Backoff: test.failures})
 			}
 			o := test.outcome
 			o.Object = desired.Object{Placement: web, Manifest: m}
@@ -256,9 +260,9 @@ func TestNextRetry(t *testing.T) {
 				s.record.failure(o)
 			}
 			began := time.Now()
-			s.progress.compared = began
+			s.record.progress.Compared(began)
 			s.record.failure(o)
-			next := s.progress.failed[m.ID].next // the backoff is shorter by up to a quarter
+			next := s.failure(m.ID).Next // the backoff is shorter by up to a quarter
 			if next.Before(began.Add(test.from*3/4)) || next.After(time.Now().Add(test.to)) {
 				t.Errorf("retried after %s, want %s to %s", next.Sub(began), test.from, test.to)
 			}

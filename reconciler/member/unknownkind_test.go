@@ -26,6 +26,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -69,7 +70,7 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 			}
 			s.setWorks([]*work.Work{w})
 			if test.fails {
-				s.progress.failed = map[api.ID]*failure{test.holds.ID: {cond: diff.Condition{Status: metav1.ConditionFalse}}}
+				s.record.progress.Fail(test.holds.ID, progress.Failure{Cond: diff.Condition{Status: metav1.ConditionFalse}})
 			}
 			if got := s.applier.unknownKind(test.gvk).Error(); !strings.Contains(got, test.want) {
 				t.Errorf("it says %q, want %q", got, test.want)
@@ -77,7 +78,7 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 			m := oneManifest()
 			m.Object.Content.SetGroupVersionKind(test.gvk)
 			s.applier.task(m.ID, desired.Object{Placement: w.Placement, Manifest: m})
-			if pending := s.progress.failed[m.ID].pending; pending != strings.Contains(test.want, "not established yet") {
+			if pending := s.failure(m.ID).Pending; pending != strings.Contains(test.want, "not established yet") {
 				t.Errorf("pending: %t", pending)
 			}
 		})
@@ -238,12 +239,12 @@ func TestStoresComeFirstWhenKindsBecomeKnown(t *testing.T) {
 			for _, m := range w.Manifests {
 				s.applier.task(m.ID, desired.Object{Placement: web, Manifest: m})
 			}
-			bad := s.progress.failed[secret.ID]
-			if waits := bad != nil && bad.pending && bad.unknown == store.Object.Content.GroupVersionKind() && strings.Contains(bad.cond.Message(), "it waits for SecretStore.external-secrets.io/web/vault"); waits != test.waits {
+			bad := s.failure(secret.ID)
+			if waits := bad.Pending && bad.Unknown == store.Object.Content.GroupVersionKind() && strings.Contains(bad.Cond.Message(), "it waits for SecretStore.external-secrets.io/web/vault"); waits != test.waits {
 				t.Errorf("it waits: %t, with %+v", waits, bad)
 			}
-			if s.progress.failed[other.ID] != nil {
-				t.Errorf("another object has failed: %+v", s.progress.failed[other.ID])
+			if s.progress.HasFailed(other.ID) {
+				t.Errorf("another object has failed: %+v", s.failure(other.ID))
 			}
 		})
 	}

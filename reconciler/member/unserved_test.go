@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -101,9 +101,9 @@ func TestVersionThatIsNoLongerServed(t *testing.T) {
 	changed.Hash = "new"
 	placed(changed, two)
 	for range 5 { // what follows from the refusal
-		for id, bad := range s.progress.failed {
-			bad.next = time.Time{}
-			s.progress.unprocessed[id] = true
+		s.record.progress.RetryAll()
+		for id := range s.progress.Failures() {
+			s.record.progress.Postpone(map[api.ID]bool{id: true})
 		}
 		if _, err := s.processChanges(t.Context()); err != nil {
 			t.Fatal(err)
@@ -117,14 +117,12 @@ func TestVersionThatIsNoLongerServed(t *testing.T) {
 	}
 	placed()
 	for range 3 {
-		for _, bad := range s.progress.failed {
-			bad.next = time.Time{}
-		}
+		s.record.progress.RetryAll()
 		s.sync(t.Context())
 	}
 	slices.Sort(server.deleted)
 	if want := []string{"/apis/example.com/v2/namespaces/web/gadgets/one", "/apis/example.com/v2/namespaces/web/gadgets/two"}; !slices.Equal(server.deleted, want) {
-		t.Errorf("deleted %q, want %q; %s", server.deleted, want, fmt.Sprint(s.progress.failed))
+		t.Errorf("deleted %q, want %q; %s", server.deleted, want, fmt.Sprint(maps.Collect(s.progress.Failures())))
 	}
 }
 
@@ -168,9 +166,7 @@ func TestDeletionInAVersionThatIsNoLongerServed(t *testing.T) {
 	if len(server.deleted) > 0 || s.owned.inv.Of(web) == nil || !s.owned.inv.Of(web).Items.Has(m.ID) {
 		t.Fatalf("deleted %q, and the inventory has it: %v", server.deleted, s.owned.inv.Of(web))
 	}
-	for _, bad := range s.progress.failed {
-		bad.next = time.Time{}
-	}
+	s.record.progress.RetryAll()
 	s.sync(t.Context())
 	if want := []string{"/apis/example.com/v2/namespaces/web/gadgets/one"}; !slices.Equal(server.deleted, want) {
 		t.Errorf("deleted %q, want %q", server.deleted, want)

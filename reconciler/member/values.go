@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -30,7 +31,7 @@ import (
 type valueChecker struct {
 	*cluster
 	desired.View
-	progress *progress
+	progress progress.View
 	applier  *applier
 	drifts   *driftRecorder
 	// compareNext is the time of the next comparison of values that could not be compared.
@@ -61,7 +62,7 @@ func (v *valueChecker) check(ctx context.Context, tasks []apply.Task) valueResul
 // other objects are handled as drift, or as failed objects.
 func (v *valueChecker) tasks() []apply.Task {
 	var tasks []apply.Task
-	for _, id := range v.progress.takeSuspects() {
+	for _, id := range v.applier.record.progress.TakeSuspects() {
 		if t, asApplied := v.asApplied(id); asApplied {
 			tasks = append(tasks, t)
 		}
@@ -88,7 +89,7 @@ const manySuspects = 100
 // applied, and nothing failed or remains to be done.
 func (v *valueChecker) asApplied(id api.ID) (apply.Task, bool) {
 	w, isWanted := v.Wanted().Of(id)
-	if !isWanted || v.progress.failed[id] != nil || v.Works().OnlyCompares(w.Placement) || v.Works().SuspendedReason(w.Placement, id) != "" || apply.Scaled(w.Manifest, v.live.Of(w.Manifest.ID)) {
+	if !isWanted || v.progress.HasFailed(id) || v.Works().OnlyCompares(w.Placement) || v.Works().SuspendedReason(w.Placement, id) != "" || apply.Scaled(w.Manifest, v.live.Of(w.Manifest.ID)) {
 		return apply.Task{}, false
 	}
 	t := v.applier.newTask(w)
@@ -104,7 +105,7 @@ func (v *valueChecker) conclude(tasks []apply.Task, comparisons []apply.ValueCom
 		id := t.Manifest.ID
 		switch c.Answer {
 		case drift.Unknown:
-			v.progress.suspect(id) // retried after valuesRetry
+			v.applier.record.progress.Suspect(id) // retried after valuesRetry
 		case drift.Drifted:
 			changed[id] = true
 		default:
@@ -116,10 +117,10 @@ func (v *valueChecker) conclude(tasks []apply.Task, comparisons []apply.ValueCom
 			}
 		}
 	}
-	if len(v.progress.suspects) == 0 {
+	if !v.progress.HasSuspects() {
 		v.compareFailures = 0
 	} else {
-		v.compareNext = time.Now().Add(v.compareFailures.Next(valuesRetry, lastRetry))
+		v.compareNext = time.Now().Add(v.compareFailures.Next(valuesRetry, progress.LastRetry))
 	}
 	return valueResults{changed, news}
 }
@@ -263,8 +264,8 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 			found[id] = true
 			switch t, settled := w.settled(id); {
 			case !settled:
-				if w.progress.unprocessed[id] {
-					w.progress.suspect(id) // compared when the change of the object is processed
+				if w.progress.IsUnprocessed(id) {
+					w.applier.record.progress.Suspect(id) // compared when the change of the object is processed
 				}
 			case w.isNewer(o):
 				w.unreported[id] = observed.Of(o)
@@ -288,7 +289,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 // processed.
 func (w *sweeper) settled(id api.ID) (apply.Task, bool) {
 	t, asApplied := w.asApplied(id)
-	return t, asApplied && !w.progress.unprocessed[id]
+	return t, asApplied && !w.progress.IsUnprocessed(id)
 }
 
 // isNewer reports whether an object has changed since the watch last reported it.

@@ -2,7 +2,6 @@ package member
 
 import (
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,7 +59,7 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 	if _, err := client.Resource(services.GroupVersionResource).Namespace("default").Patch(t.Context(), "one", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.progress.failed[service].next = time.Time{} // it is read again
+	s.record.progress.RetryAll() // it is read again
 	s.pruner.prune(t.Context(), s.owned.stales(service), map[api.PlacementKey]bool{})
 	if s.reporter.report(t.Context(), web); exists(inventory.ConfigMaps) || len(seen.Unusual().Waiting) > 0 || s.owned.inventory(web).Items.Len() > 0 {
 		t.Errorf("once the first object is gone: %+v", seen)
