@@ -146,7 +146,12 @@ func (it *item) inNamespace(key buildKey, scopes map[api.GroupKind]bool) *item {
 	if !it.custom || it.id.Namespace != "" || key.namespace == "" {
 		return it
 	}
-	if namespaced, declared := scopes[it.id.GroupKind()]; declared && !namespaced || !declared && !key.namespaced && !api.UsuallyNamespaced(it.id.GroupKind()) {
+	namespaced, declared := scopes[it.id.GroupKind()]
+	if !declared {
+		usually, _ := api.UsuallyNamespaced(it.id.GroupKind())
+		namespaced = key.namespaced || usually
+	}
+	if !namespaced {
 		return it
 	}
 	if it.namespaced == nil || it.namespaced.id.Namespace != key.namespace {

@@ -80,11 +80,25 @@ func (a *assembly) checkScope(it *item, scopes map[api.GroupKind]bool) *item {
 			a.problem(problem.Warning, it.origin, "metadata.namespace", dropsNamespace, it.id.Kind)
 		}
 		return it.withoutNamespace()
-	case !declared && it.id.Namespace == "" && !strings.HasPrefix(it.id.Kind, "Cluster"):
-		a.problem(problem.Warning, it.origin, "metadata.namespace",
-			"missing, so %s is treated as cluster-scoped, since the commit does not define the kind; if it is namespaced, write the namespace, or commit its definition", it.id.Kind)
+	case !declared && it.id.Namespace == "":
+		if message := scopeWarning(it.id.GroupKind()); message != "" {
+			a.problem(problem.Warning, it.origin, "metadata.namespace", message, it.id.Kind)
+		}
 	}
 	return it
+}
+
+// scopeWarning returns the warning of an object without a namespace, which is treated as cluster-scoped; empty if its kind
+// probably is that.
+func scopeWarning(kind api.GroupKind) string {
+	namespaced, known := api.UsuallyNamespaced(kind)
+	switch {
+	case namespaced:
+		return "missing: a %s is usually namespaced, and API servers then refuse one without a namespace; write the namespace, or commit the definition of the kind if it is cluster-scoped"
+	case known || strings.HasPrefix(kind.Kind, "Cluster") && kind.Kind != "Cluster":
+		return ""
+	}
+	return "missing, so %s is treated as cluster-scoped, since the commit does not define the kind; if it is namespaced, write the namespace, or commit its definition"
 }
 
 // withoutNamespace returns the item as a cluster-scoped object: the same one at every call.

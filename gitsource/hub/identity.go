@@ -20,6 +20,9 @@ const ignoreHint = "if the file is not meant for the fleet, list it in " + tree.
 
 func kindOf(r *document.Report, object map[string]any) (runtimeschema.GroupVersionKind, bool) {
 	if object["apiVersion"] == nil && object["kind"] == nil {
+		if len(object) > 0 { // else no key could be read, and what was reported of them is of help
+			r.DropProblems()
+		}
 		r.Errorf(r.Object, "not a Kubernetes object, since it has no apiVersion and no kind; %s", ignoreHint)
 		return runtimeschema.GroupVersionKind{}, false
 	}
@@ -138,6 +141,9 @@ func identity(r *document.Report, object map[string]any) (name, namespace string
 	case !ok || name != "":
 	case metadata["generateName"] != nil:
 		r.Errorf(r.Field("metadata", "generateName"), "objects with only generate name are not supported; write metadata.name")
+		ok = false
+	case !isMap:
+		r.Errorf(r.Field("metadata"), "missing; give the object a name, or, %s", ignoreHint)
 		ok = false
 	default:
 		r.Errorf(r.Field("metadata", "name"), "missing; give the object a name")

@@ -79,6 +79,7 @@ func (p *parsed) addItems(r *document.Report, value any) {
 func eachObject(r *document.Report, value any, notObject string, visit func(*document.Report, runtimeschema.GroupVersionKind, map[string]any)) {
 	object, ok := value.(map[string]any)
 	if !ok {
+		r.DropProblems()
 		r.Errorf(r.Object, notObject, document.Describe(value))
 		return
 	}

@@ -93,27 +93,25 @@ func scopeTable(cluster, namespaced []kindsOf) map[GroupKind]bool {
 	return table
 }
 
-// UsuallyNamespaced reports whether a custom kind is one of a widely used API group, and namespaced there. It is a guess, for
-// manifests without a namespace whose kind the commit does not define.
-func UsuallyNamespaced(gk GroupKind) bool {
+// UsuallyNamespaced reports whether a custom kind of a widely used API group is namespaced there; known is false for other groups. It
+// is a guess, for manifests without a namespace whose kind the commit does not define.
+func UsuallyNamespaced(gk GroupKind) (namespaced, known bool) {
 	clusterScoped, known := usualGroups[gk.Group]
-	if !known {
-		return false
-	}
-	for kind := range strings.FieldsSeq(clusterScoped) {
-		if kind == gk.Kind {
-			return false
-		}
-	}
-	return true
+	return known && !slices.Contains(strings.Fields(clusterScoped), gk.Kind), known
 }
 
 // usualGroups are API groups of widely used operators, and which of their kinds are cluster-scoped; all others are namespaced.
 var usualGroups = map[string]string{
+	"acid.zalan.do":                  "",
 	"acme.cert-manager.io":           "",
+	"addons.cluster.x-k8s.io":        "",
 	"argoproj.io":                    "ClusterAnalysisTemplate ClusterEventBus ClusterWorkflowTemplate",
 	"bitnami.com":                    "",
+	"bootstrap.cluster.x-k8s.io":     "",
+	"ceph.rook.io":                   "",
 	"cert-manager.io":                "ClusterIssuer",
+	"cluster.x-k8s.io":               "",
+	"controlplane.cluster.x-k8s.io":  "",
 	"external-secrets.io":            "ClusterExternalSecret ClusterPushSecret ClusterSecretStore",
 	"externaldns.k8s.io":             "",
 	"flagger.app":                    "",
@@ -122,19 +120,30 @@ var usualGroups = map[string]string{
 	"gateway.networking.k8s.io":      "GatewayClass",
 	"generators.external-secrets.io": "ClusterGenerator",
 	"grafana.integreatly.org":        "",
+	"helm.cattle.io":                 "",
 	"helm.toolkit.fluxcd.io":         "",
 	"image.toolkit.fluxcd.io":        "",
 	"k8s.cni.cncf.io":                "",
+	"k8s.mariadb.com":                "",
+	"kafka.strimzi.io":               "",
+	"karpenter.k8s.aws":              "EC2NodeClass",
+	"karpenter.sh":                   "NodeClaim NodeOverlay NodePool",
 	"keda.sh":                        "ClusterCloudEventSource ClusterTriggerAuthentication",
 	"kustomize.toolkit.fluxcd.io":    "",
+	"kyverno.io":                     "ClusterCleanupPolicy ClusterPolicy GlobalContextEntry",
+	"longhorn.io":                    "",
 	"metallb.io":                     "",
 	"monitoring.coreos.com":          "",
 	"networking.istio.io":            "",
 	"notification.toolkit.fluxcd.io": "",
+	"opentelemetry.io":               "",
+	"operator.victoriametrics.com":   "",
 	"policy.linkerd.io":              "",
 	"postgresql.cnpg.io":             "ClusterImageCatalog",
 	"projectcontour.io":              "",
 	"rabbitmq.com":                   "",
+	"route.openshift.io":             "",
+	"secrets-store.csi.x-k8s.io":     "",
 	"security.istio.io":              "",
 	"snapshot.storage.k8s.io":        "VolumeSnapshotClass VolumeSnapshotContent",
 	"source.extensions.fluxcd.io":    "",
@@ -142,4 +151,5 @@ var usualGroups = map[string]string{
 	"telemetry.istio.io":             "",
 	"traefik.io":                     "",
 	"velero.io":                      "",
+	"volsync.backube":                "",
 }

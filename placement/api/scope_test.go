@@ -28,17 +28,18 @@ func TestNamespacedKnowsTheKindsOfEveryCluster(t *testing.T) {
 
 // Manifests of widely used operators often have no namespace, while the definitions of their kinds are elsewhere.
 func TestUsuallyNamespacedKnowsWidelyUsedKinds(t *testing.T) {
-	for gk, want := range map[api.GroupKind]bool{
-		{Group: "cert-manager.io", Kind: "Certificate"}:         true,
-		{Group: "cert-manager.io", Kind: "ClusterIssuer"}:       false,
-		{Group: "postgresql.cnpg.io", Kind: "Cluster"}:          true,
-		{Group: "monitoring.coreos.com", Kind: "PodMonitor"}:    true,
-		{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: true,
-		{Group: "example.com", Kind: "Widget"}:                  false,
-		{Kind: "ConfigMap"}:                                     false,
+	for gk, want := range map[api.GroupKind]struct{ namespaced, known bool }{
+		{Group: "cert-manager.io", Kind: "Certificate"}:            {true, true},
+		{Group: "cert-manager.io", Kind: "ClusterIssuer"}:          {false, true},
+		{Group: "postgresql.cnpg.io", Kind: "Cluster"}:             {true, true},
+		{Group: "monitoring.coreos.com", Kind: "PodMonitor"}:       {true, true},
+		{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}:    {true, true},
+		{Group: "gateway.networking.k8s.io", Kind: "GatewayClass"}: {false, true},
+		{Group: "example.com", Kind: "Widget"}:                     {false, false},
+		{Kind: "ConfigMap"}:                                        {false, false},
 	} {
-		if got := api.UsuallyNamespaced(gk); got != want {
-			t.Errorf("UsuallyNamespaced(%s) = %t", gk, got)
+		if namespaced, known := api.UsuallyNamespaced(gk); namespaced != want.namespaced || known != want.known {
+			t.Errorf("UsuallyNamespaced(%s) = %t, %t; want %t, %t", gk, namespaced, known, want.namespaced, want.known)
 		}
 	}
 }

@@ -63,6 +63,9 @@ func (r *Report) Add(severity problem.Severity, p *FieldPath, format string, arg
 	r.add(problem.Problem{Severity: severity}, p, format, args...)
 }
 
+// DropProblems forgets the problems that were reported so far, of a document that turns out not to be meant for the fleet.
+func (r *Report) DropProblems() { r.Problems, r.count = nil, nil }
+
 // AddUndecrypted is Add for something that cannot be decrypted; see problem.Problem.
 func (r *Report) AddUndecrypted(p *FieldPath, format string, args ...any) {
 	r.add(problem.Problem{Severity: problem.Failure, Undecrypted: true}, p, format, args...)
