@@ -35,12 +35,12 @@ func (c *comparison) builtin(object map[string]any, p *document.FieldPath) {
 	}
 	c.by, c.secret = "Kubernetes "+KubernetesVersion, gv.Group == "" && kind == "Secret"
 	checkServed(c.r, p, gv.WithKind(kind))
-	t, known := builtin.AllKnownTypes()[gv.WithKind(kind)]
+	t, known := builtin().AllKnownTypes()[gv.WithKind(kind)]
 	switch {
 	case known:
 		c.value(object, schemaOf(t), p, nil)
 		c.checkNames(gv.WithKind(kind).GroupKind(), object, p)
-	case builtin.IsGroupRegistered(gv.Group):
+	case builtin().IsGroupRegistered(gv.Group):
 	default: // every kind has the same metadata
 		c.value(object["metadata"], schemaOf(reflect.TypeFor[metav1.ObjectMeta]()), p.Child("metadata"), nil)
 		c.checkNames(gv.WithKind(kind).GroupKind(), object, p)

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,14 +20,15 @@ import (
 // compared.
 const KubernetesVersion = "1.37"
 
-// builtin has Kubernetes' own kinds. The scheme that all packages share may have others.
-var builtin = func() *runtime.Scheme {
+// builtin returns Kubernetes' own kinds. The scheme that all packages share may have others. They are collected when they are first
+// needed, so that commands that load no manifests start quickly.
+var builtin = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := kubernetes.AddToScheme(s); err != nil {
 		panic(err)
 	}
 	return s
-}()
+})
 
 // removed has the first version of Kubernetes that no longer serves a kind, for kinds whose Go types do not say it.
 var removed = map[schema.GroupVersionKind]string{
@@ -36,13 +38,13 @@ var removed = map[schema.GroupVersionKind]string{
 	{Group: "policy", Version: "v1beta1", Kind: "PodSecurityPolicy"}:                      "1.25",
 }
 
-// served has the versions in which Kubernetes serves a kind, by the name of the kind, sorted.
-var served = func() map[string][]schema.GroupVersion {
+// served returns the versions in which Kubernetes serves a kind, by the name of the kind, sorted.
+var served = sync.OnceValue(func() map[string][]schema.GroupVersion {
 	all := map[string][]schema.GroupVersion{
 		"APIService":               {{Group: "apiregistration.k8s.io", Version: "v1"}},
 		"CustomResourceDefinition": {{Group: "apiextensions.k8s.io", Version: "v1"}},
 	}
-	for gvk := range builtin.AllKnownTypes() {
+	for gvk := range builtin().AllKnownTypes() {
 		if gvk.Version != runtime.APIVersionInternal && removedIn(gvk) == "" {
 			all[gvk.Kind] = append(all[gvk.Kind], gvk.GroupVersion())
 		}
@@ -51,12 +53,12 @@ var served = func() map[string][]schema.GroupVersion {
 		slices.SortFunc(versions, func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
 	}
 	return all
-}()
+})
 
 // removedIn returns the first version of Kubernetes that no longer serves a kind; empty if KubernetesVersion serves it or
 // never knew it.
 func removedIn(gvk schema.GroupVersionKind) string {
-	t, known := builtin.AllKnownTypes()[gvk]
+	t, known := builtin().AllKnownTypes()[gvk]
 	if !known {
 		return removed[gvk]
 	}
@@ -75,7 +77,7 @@ func removedIn(gvk schema.GroupVersionKind) string {
 // checkServed warns of a kind that Kubernetes does not serve in the version of an object, or has in another group. A kind that is
 // not like those of Kubernetes may be one of a newer version.
 func checkServed(r *document.Report, p *document.FieldPath, gvk schema.GroupVersionKind) {
-	in := served[gvk.Kind]
+	in := served()[gvk.Kind]
 	if slices.Contains(in, gvk.GroupVersion()) || !api.BuiltInGroup(gvk.Group) && !mistyped(gvk.Group, in) {
 		return
 	}
