@@ -2,10 +2,12 @@ package diff
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -112,5 +114,61 @@ func TestUnderOwnName(t *testing.T) {
 	theirs := Differences(s.live, api.FieldManager, Compare(object(t, web), s.live, Options{Structural: true}))
 	if by := Actors(UnderOwnName(s.live, api.FieldManager, theirs)); len(by) != 1 || by[0].Manager != "kubectl-edit" {
 		t.Errorf("by %v", by)
+	}
+}
+
+// A default that an API server has computed from other fields, and keeps when they change, is set anew; what somebody else has set
+// there stays.
+func TestOutdatedDefaults(t *testing.T) {
+	const policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web}\nspec:\n  podSelector: {}\n"
+	cron := func(spec string) string {
+		return "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: web}\nspec:\n  jobTemplate:\n    spec:\n      template:\n        spec: " + spec + "\n"
+	}
+	image := func(name string) string { return cron("{containers: [{name: a, image: " + name + "}]}") }
+	at := []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	accounts := map[string]any{"serviceAccount": "a", "serviceAccountName": "a"}
+	tests := map[string]struct {
+		before, desired string
+		path            []string
+		defaults        map[string]any
+		owner           string // who has set them; nobody if it is empty
+		want            []string
+	}{
+		"egress is added":                    {policy + "  ingress: [{}]\n", policy + "  egress: [{}]\n", at[:1], map[string]any{"policyTypes": []any{"Ingress"}}, "", []string{"/spec/policyTypes"}},
+		"egress is removed":                  {policy + "  egress: [{}]\n", policy, at[:1], map[string]any{"policyTypes": []any{"Ingress", "Egress"}}, "", []string{"/spec/policyTypes"}},
+		"egress is changed":                  {policy + "  egress: [{}]\n", policy + "  egress: [{ports: [{port: 1}]}]\n", at[:1], map[string]any{"policyTypes": []any{"Ingress", "Egress"}}, "", nil},
+		"somebody has set the types":         {policy + "  ingress: [{}]\n", policy + "  egress: [{}]\n", at[:1], map[string]any{"policyTypes": []any{"Ingress"}}, "kubectl-edit", nil},
+		"an account is removed":              {cron("{serviceAccountName: a, dnsPolicy: Default}"), cron("{dnsPolicy: Default}"), at, accounts, "", []string{"/spec/jobTemplate/spec/template/spec/serviceAccount", "/spec/jobTemplate/spec/template/spec/serviceAccountName"}},
+		"another account":                    {cron("{serviceAccount: a}"), cron("{serviceAccount: b}"), at, map[string]any{"serviceAccountName": "a"}, "", []string{"/spec/jobTemplate/spec/template/spec/serviceAccountName"}},
+		"an account of a webhook":            {cron("{dnsPolicy: Default}"), cron("{dnsPolicy: None}"), at, accounts, "", nil},
+		"the latest image becomes a version": {image("a:latest"), image("a:1"), at, map[string]any{"imagePullPolicy": "Always"}, "", []string{"/spec/jobTemplate/spec/template/spec/containers/0/imagePullPolicy"}},
+		"an image gets a digest":             {image("r:5000/a"), image("r:5000/a@sha256:0"), at, map[string]any{"imagePullPolicy": "Always"}, "", []string{"/spec/jobTemplate/spec/template/spec/containers/0/imagePullPolicy"}},
+		"another version of an image":        {image("r:5000/a:1"), image("r:5000/a:2"), at, map[string]any{"imagePullPolicy": "IfNotPresent"}, "", nil},
+		"a webhook has set the pull policy":  {image("a:1"), image("a:2"), at, map[string]any{"imagePullPolicy": "Always"}, "", nil},
+		"a custom resource has such a field": {"apiVersion: example.com/v1\nkind: NetworkPolicy\nmetadata: {name: web}\nspec: {ingress: []}\n", "apiVersion: example.com/v1\nkind: NetworkPolicy\nmetadata: {name: web}\nspec: {egress: [{}]}\n", at[:1], map[string]any{"policyTypes": []any{"Ingress"}}, "", nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			desired := object(t, test.desired)
+			live := desired.DeepCopy()
+			fields, _, _ := unstructured.NestedFieldNoCopy(live.Object, test.path...)
+			if list, _ := fields.(map[string]any)["containers"].([]any); list != nil {
+				fields = list[0]
+			}
+			maps.Copy(fields.(map[string]any), test.defaults)
+			if test.owner != "" {
+				live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+					Manager: test.owner, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:policyTypes":{}}}`)},
+				}})
+			}
+			r := Request{Before: object(t, test.before), Desired: desired, Live: live, Manager: api.FieldManager, Force: true}
+			var got []string
+			for _, d := range OutdatedDefaults(r).All().Differences(live, api.FieldManager) {
+				got = append(got, d.Path)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("outdated: %v, want %v", got, test.want)
+			}
+		})
 	}
 }

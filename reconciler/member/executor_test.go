@@ -2,6 +2,7 @@ package member
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -368,5 +369,38 @@ func TestAdditionToAnAtomicListIsListed(t *testing.T) {
 	o := s.applier.executor().Do(t.Context(), apply.Task{Object: desired.Object{Placement: web, Manifest: m}, Res: res, Item: &it, Found: &apply.Finding{}})
 	if o.Err != nil || len(o.Altered) != 1 || o.Altered[0].Path != "/spec/ingress/0/ports/-" {
 		t.Errorf("%v, altered: %+v", o.Err, o.Altered)
+	}
+}
+
+// A default of the content before, which an apply leaves, is owned and then set anew by another one.
+func TestOutdatedDefaultIsSetAnew(t *testing.T) {
+	const stored = `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"one","namespace":"web","uid":"1","resourceVersion":"2","managedFields":[
+		{"manager":"gitfleet","operation":"Apply","apiVersion":"networking.k8s.io/v1","time":"2026-11-29T10:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:egress":{},"f:podSelector":{}}}}
+	]},"spec":{"podSelector":{},"egress":[{}],"policyTypes":["Ingress"]}}`
+	var sent []string
+	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if sent = append(sent, strings.TrimSpace(r.Method+" "+r.Header.Get("Content-Type"))); strings.Contains(string(body), `"f:policyTypes"`) {
+			sent[len(sent)-1] += " of the types"
+		}
+		w.Write([]byte(stored))
+	}))
+	s.cfg.Encoder = apply.NewEncoder("prod", "")
+	id := api.ID{Group: "networking.k8s.io", Kind: "NetworkPolicy", Namespace: "web", Name: "one"}
+	m := &work.Manifest{Object: &api.Object{ID: id, Hash: "new", Content: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": map[string]any{"name": "one", "namespace": "web"},
+		"spec": map[string]any{"podSelector": map[string]any{}, "egress": []any{map[string]any{}}},
+	}}}}
+	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+	task := apply.Task{
+		Object: desired.Object{Placement: web, Manifest: m},
+		Res:    connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: id.Group, Version: "v1", Resource: "networkpolicies"}, Namespaced: true},
+		Item:   &inventory.Item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: "web", Name: "one"},
+		Found:  &apply.Finding{Meta: &metav1.PartialObjectMetadata{}},
+	}
+	o := s.applier.executor().Do(t.Context(), task)
+	want := []string{"PATCH application/apply-patch+yaml", "PATCH application/json-patch+json of the types", "GET", "PATCH application/apply-patch+yaml"}
+	if o.Err != nil || !slices.Equal(sent, want) {
+		t.Errorf("%v, sent: %q", o.Err, sent)
 	}
 }

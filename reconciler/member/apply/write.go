@@ -53,11 +53,11 @@ func (x *Executor) write(ctx context.Context, t Task, do diff.Operation, read Sn
 		stored, removal, err = x.applyWithout(ctx, t, commit, &read, removal, err)
 	}
 	o.Live = read.Live
-	if err == nil && t.LastApplied != nil {
-		stored, err = x.applyRest(ctx, t, commit, read, stored)
-	}
 	if err == nil && t.Item.Hash == "" && appliedByClient(stored.GetManagedFields()) {
 		stored, err = x.takeOverKubectlFields(ctx, t, commit, stored)
+	}
+	if err == nil && !o.Created && t.Item.Hash != t.Manifest.Hash {
+		stored, err = x.applyRest(ctx, t, commit, read, stored)
 	}
 	if isUnclear(err) {
 		o.Do, o.Cond = diff.Refuse, diff.NotTried(err)
@@ -206,10 +206,15 @@ func (x *Executor) applyWithout(ctx context.Context, t Task, commit string, read
 }
 
 // applyRest applies an object once more, after a commit has changed it, if the answer still has something
-// that the commit has removed. Ownership of that is taken first.
+// that the commit has removed, or a default of the content before. Ownership of that is taken first.
 func (x *Executor) applyRest(ctx context.Context, t Task, commit string, read Snapshot, stored *connection.Applied) (*connection.Applied, error) {
 	rest, live, err := x.target(t).TakeOwnership(ctx, stored.Whole(), func(live *unstructured.Unstructured) diff.Removal {
-		return diff.RemovedFrom(x.request(t, Snapshot{Live: live, Rivals: read.Rivals}), nil)
+		r := x.request(t, Snapshot{Live: live, Rivals: read.Rivals})
+		outdated := diff.OutdatedDefaults(r)
+		if t.LastApplied == nil {
+			return outdated
+		}
+		return outdated.Union(diff.RemovedFrom(r, nil))
 	})
 	if err != nil || rest.Empty() {
 		return stored, err
