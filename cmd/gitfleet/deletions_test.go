@@ -93,8 +93,8 @@ func TestDeletionsBetweenCommits(t *testing.T) {
 			held := 0
 			for _, x := range d.Deletions {
 				text := fmt.Sprintf("%s %s %s", x.Cluster, x.Placement, x.ID())
-				if x.Held != "" {
-					text += ": " + x.Held
+				if x.Blocked != "" {
+					text += ": " + x.Blocked
 					held++
 				}
 				got = append(got, text)

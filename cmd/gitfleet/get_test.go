@@ -65,7 +65,7 @@ func TestGet(t *testing.T) {
 	refused.Source.Problems = problem.List{{Origin: api.Origin{Path: "apps/web.yaml", Line: 3}, Field: "spec.replicas", Message: "must be a number"}}
 	refused.Source.LoadError = "the commit would delete everything"
 	refused.Source.Git = status.Git{URL: "https://git.example.com/fleet", Failures: 4, LastSuccess: reports.Noon.Add(-time.Hour), Error: "connection refused"}
-	refused.Details[1].Clusters[0].HeldDeletions = []string{"ConfigMap/web/one: too much", "ConfigMap/web/two: too much"}
+	refused.Details[1].Clusters[0].BlockedDeletions = []string{"ConfigMap/web/one: too much", "ConfigMap/web/two: too much"}
 	_, troubled := listening(t, refused)
 	_, empty := listening(t, &status.Report{At: reports.Noon})
 	_, starting := listening(t, &status.Report{At: reports.Noon, Source: status.Source{Newest: hub.Commit{Hash: "badc0ffee0ddf00d"}, LoadError: "no such path"}})

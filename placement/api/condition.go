@@ -13,11 +13,11 @@ const (
 	StatusSynced     = "StatusSynced"
 )
 
-// DeletionsHeld is a condition type that KubeFleet does not have, always without a prefix. It is
+// DeletionsBlocked is a condition type that KubeFleet does not have, always without a prefix. It is
 // True while deletions of objects wait for a commit that allows them, and absent otherwise.
-const DeletionsHeld = "DeletionsHeld"
+const DeletionsBlocked = "DeletionsHeld"
 
-// AllowedByNoCommit is the reason of DeletionsHeld.
+// AllowedByNoCommit is the reason of DeletionsBlocked.
 const AllowedByNoCommit = "AllowedByNoCommit"
 
 // Condition types of earlier versions of KubeFleet, which its documentation still has:
@@ -208,8 +208,8 @@ const (
 	ValuesAltered = "ValuesAltered"
 	// PlacementWarning: a user should look at something.
 	PlacementWarning = "PlacementWarning"
-	// DeletionHeld: the deletion of an object waits until a commit allows it.
-	DeletionHeld = "DeletionHeld"
+	// DeletionBlocked: the deletion of an object waits until a commit allows it.
+	DeletionBlocked = "DeletionHeld"
 	// ObjectsDeleted: objects that a placement no longer has were deleted.
 	ObjectsDeleted = "ObjectsDeleted"
 	// DeletionFailed: a member cluster refuses to delete an object.

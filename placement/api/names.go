@@ -132,7 +132,7 @@ func ReservedHint(namespace string) string {
 	return "; to place single objects in it, select them by name in a ResourcePlacement of namespace " + namespace
 }
 
-// AllowTrailer in a commit message releases the held deletions of the placements it names, as crp/NAME,
+// AllowTrailer in a commit message allows the blocked deletions of the placements it names, as crp/NAME,
 // rp/NAMESPACE/NAME or NAME, separated by commas, or of all placements for "*".
 const AllowTrailer = "Gitfleet-Allow-Delete"
 

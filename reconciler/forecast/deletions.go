@@ -48,10 +48,10 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	}
 	d.Problems = append(slices.Clip(d.Problems), describeProblems(o.Unknown)...)
 	d.Deletions, d.Recreations = []Deletion{}, o.recreations(&d)
-	counted := map[string][]*string{} // by cluster, the Held fields of everything that counts for the brake
+	counted := map[string][]*string{} // by cluster, the Blocked fields of everything that counts for the brake
 	for i := range d.Recreations {
 		if r := &d.Recreations[i]; r.Certain && !o.losing(r.Placement, r.Cluster).AllowDelete {
-			counted[r.Cluster] = append(counted[r.Cluster], &r.Held)
+			counted[r.Cluster] = append(counted[r.Cluster], &r.Blocked)
 		}
 	}
 	for i := range changes.Clusters {
@@ -61,8 +61,8 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	}
 	for _, c := range o.before.Clusters { // the brake counts all objects, not only the compared ones
 		why := brake.TooMuch(len(counted[c.Name]), len(c.Objects))
-		for _, held := range counted[c.Name] {
-			*held = why
+		for _, blocked := range counted[c.Name] {
+			*blocked = why
 		}
 	}
 	for _, c := range changes.Clusters {
@@ -155,8 +155,8 @@ func (o *Forecast) deletions(c *ClusterChange, counted map[string][]*string) []D
 	}
 	for i := range out {
 		w := o.losing(out[i].Placement, c.Cluster)
-		if out[i].Held = w.DeletionBlocked(out[i].ID(), containers[out[i].Placement]); out[i].Held == "" && !w.AllowDelete {
-			counted[c.Cluster] = append(counted[c.Cluster], &out[i].Held)
+		if out[i].Blocked = w.DeletionBlocked(out[i].ID(), containers[out[i].Placement]); out[i].Blocked == "" && !w.AllowDelete {
+			counted[c.Cluster] = append(counted[c.Cluster], &out[i].Blocked)
 		}
 	}
 	return out

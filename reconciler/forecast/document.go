@@ -227,8 +227,9 @@ func (p Problem) Error() string {
 type Deletion struct {
 	Cluster string `json:"cluster"`
 	Object
-	// Held is the reason why the deletion is held until a commit allows it; empty if it is not held.
-	Held string `json:"held,omitempty"`
+	// Blocked is the reason why the deletion is blocked until a commit allows it; empty if it is not. The JSON field keeps
+	// the name that the schema promises.
+	Blocked string `json:"held,omitempty"`
 }
 
 // A Recreation is an object that would be deleted from a cluster and created again, since it requests that and an
@@ -238,8 +239,8 @@ type Recreation struct {
 	Object
 	// Certain says that it would be recreated. If it is false, that depends on the cluster.
 	Certain bool `json:"certain"`
-	// Held is the reason why the recreation is held until a commit allows it; empty if it is not held.
-	Held string `json:"held,omitempty"`
+	// Blocked is the same for the recreation.
+	Blocked string `json:"held,omitempty"`
 }
 
 // A PassedObject is an object that stays on its cluster and now belongs to another placement.

@@ -86,8 +86,8 @@ func describeChanges(o *Forecast, d Document, c Changes) string {
 	}
 	for _, x := range d.Deletions {
 		text := fmt.Sprintf("%s loses %s", x.Cluster, x.ID())
-		if x.Held != "" {
-			text += ", held: " + x.Held
+		if x.Blocked != "" {
+			text += ", held: " + x.Blocked
 		}
 		out = append(out, text)
 	}
@@ -95,8 +95,8 @@ func describeChanges(o *Forecast, d Document, c Changes) string {
 		add("%s changes on %s%s", x.After.ID, strings.Join(x.Clusters, ","), x.Note())
 	}
 	for _, x := range d.Recreations {
-		if x.Held != "" {
-			add("%s recreates %s, held: %s", x.Cluster, x.ID(), x.Held)
+		if x.Blocked != "" {
+			add("%s recreates %s, held: %s", x.Cluster, x.ID(), x.Blocked)
 		}
 	}
 	if why := o.Refusal(); why != "" {

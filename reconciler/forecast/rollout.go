@@ -21,12 +21,12 @@ type Rollout struct {
 	External bool
 	// Stages are the stages of the update run that the content gets; nil if it gets none.
 	Stages []placement.RunStage
-	// Held are the clusters that wait for the end of a freeze or the opening of a window, by what they wait for.
-	Held []HeldClusters
+	// Waiting are the clusters that wait for the end of a freeze or the opening of a window, by what they wait for.
+	Waiting []WaitingClusters
 }
 
-// HeldClusters wait for the same.
-type HeldClusters struct {
+// WaitingClusters wait for the same.
+type WaitingClusters struct {
 	Why      string
 	Clusters []string
 }
@@ -58,20 +58,20 @@ func (r Rollout) Calendar() []string {
 		}
 		out = append(out, text)
 	}
-	for _, h := range r.Held {
-		out = append(out, FewOf(h.Clusters)+": "+h.Why)
+	for _, w := range r.Waiting {
+		out = append(out, FewOf(w.Clusters)+": "+w.Why)
 	}
 	return out
 }
 
-// hold adds a cluster that waits.
-func (r *Rollout) hold(c *plan.OnCluster) {
-	at := slices.IndexFunc(r.Held, func(h HeldClusters) bool { return h.Why == c.Waits })
+// addWaiting adds a cluster that waits.
+func (r *Rollout) addWaiting(c *plan.OnCluster) {
+	at := slices.IndexFunc(r.Waiting, func(w WaitingClusters) bool { return w.Why == c.Waits })
 	if at < 0 {
-		at = len(r.Held)
-		r.Held = append(r.Held, HeldClusters{Why: c.Waits})
+		at = len(r.Waiting)
+		r.Waiting = append(r.Waiting, WaitingClusters{Why: c.Waits})
 	}
-	r.Held[at].Clusters = append(r.Held[at].Clusters, c.Binding.Cluster)
+	r.Waiting[at].Clusters = append(r.Waiting[at].Clusters, c.Binding.Cluster)
 }
 
 // Summary says how many clusters change and how many at a time, or that they wait.
@@ -102,7 +102,7 @@ func rolloutOf(pl *plan.Placement) Rollout {
 	}
 	for _, c := range pl.Clusters {
 		if c.Deferred {
-			r.hold(c)
+			r.addWaiting(c)
 		}
 	}
 	if run := pl.Rollout.Run; run != nil && run.Active() {

@@ -34,24 +34,24 @@ type Reason string
 
 // The reasons.
 const (
-	Suspended       Reason = "suspended"       // nothing is written there
-	DeletionsHeld   Reason = "deletionsHeld"   // until a commit allows them
-	DeletionRefused Reason = "deletionRefused" // by the cluster
-	ContentFailed   Reason = "failed"          // the content was refused, or will not become available
-	Deleting        Reason = "deleting"        // what a commit has allowed to delete
-	Waiting         Reason = "waiting"         // for its update
-	Removing        Reason = "removing"        // the placement leaves the cluster
-	Lingering       Reason = "lingering"       // what was deleted is not gone
-	Incomplete      Reason = "incomplete"      // not everything is applied, or available, yet
-	Unconfirmed     Reason = "unconfirmed"     // the cluster had it, and cannot be used now
+	Suspended        Reason = "suspended"       // nothing is written there
+	DeletionsBlocked Reason = "deletionsHeld"   // until a commit allows them
+	DeletionRefused  Reason = "deletionRefused" // by the cluster
+	ContentFailed    Reason = "failed"          // the content was refused, or will not become available
+	Deleting         Reason = "deleting"        // what a commit has allowed to delete
+	Waiting          Reason = "waiting"         // for its update
+	Removing         Reason = "removing"        // the placement leaves the cluster
+	Lingering        Reason = "lingering"       // what was deleted is not gone
+	Incomplete       Reason = "incomplete"      // not everything is applied, or available, yet
+	Unconfirmed      Reason = "unconfirmed"     // the cluster had it, and cannot be used now
 )
 
 // A Cluster is a placement on one cluster.
 type Cluster struct {
 	Usability Usability
 	// Done says that what was assigned is there, as far as the cluster was last seen.
-	Done                                                                   bool
-	Suspended, Held, Undeleted, Failed, Deleting, Waits, Removing, Lingers bool
+	Done                                                                               bool
+	Suspended, DeletionsBlocked, Undeleted, Failed, Deleting, Waits, Removing, Lingers bool
 	// Stopped says that the rollout, for which a cluster may wait, is stopped.
 	Stopped bool
 }
@@ -64,7 +64,7 @@ var rules = []struct {
 	Degree
 }{
 	{func(c Cluster) bool { return c.Suspended && (c.Waits || !c.Done || c.Removing) }, Suspended, Blocked},
-	{func(c Cluster) bool { return c.Held }, DeletionsHeld, Blocked},
+	{func(c Cluster) bool { return c.DeletionsBlocked }, DeletionsBlocked, Blocked},
 	{func(c Cluster) bool { return c.Undeleted }, DeletionRefused, Failed},
 	{func(c Cluster) bool { return c.Failed }, ContentFailed, Failed},
 	{func(c Cluster) bool { return c.Deleting }, Deleting, Progressing},

@@ -20,7 +20,7 @@ func TestCluster(t *testing.T) {
 		"suspended before its update":     {Cluster{Done: true, Suspended: true, Waits: true}, Blocked, Suspended},
 		"suspended and not available":     {Cluster{Suspended: true}, Blocked, Suspended},
 		"suspended while it is removed":   {Cluster{Done: true, Suspended: true, Removing: true}, Blocked, Suspended},
-		"deletions held":                  {Cluster{Done: true, Held: true}, Blocked, DeletionsHeld},
+		"deletions held":                  {Cluster{Done: true, DeletionsBlocked: true}, Blocked, DeletionsBlocked},
 		"deletion refused":                {Cluster{Done: true, Undeleted: true}, Failed, DeletionRefused},
 		"deletion allowed":                {Cluster{Done: true, Deleting: true}, Progressing, Deleting},
 		"removing":                        {Cluster{Removing: true, Lingers: true}, Progressing, Removing},

@@ -124,7 +124,7 @@ func change(t *rapid.T, l *Ledger, minute int) {
 		l.SetDeviation(key, cluster, Deviation{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay, Passing: n == 1}}}, at(n))
 	case 6:
 		o := failing(cluster, n, minute)
-		o.Placement, o.Incidents = key, &protocol.Incidents{Braked: []protocol.Braked{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "a namespace"}}}
+		o.Placement, o.Incidents = key, &protocol.Incidents{BlockedDeletions: []protocol.BlockedDeletion{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "a namespace"}}}
 		l.Fold(o)
 	case 7:
 		l.Fold(protocol.ClusterSeen{Cluster: cluster, At: at(minute), Healthy: n > 1, Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"}})

@@ -40,7 +40,7 @@ func (s *session) refusal(ctx context.Context, err error) error {
 // review reviews all permissions that the work needs and reports the missing ones. It does
 // nothing unless the cluster has refused a request, and does not repeat a recent review.
 func (s *session) review(ctx context.Context) {
-	if !s.access.Refused() || ctx.Err() != nil || s.store.HeldByOther() || s.observingOnly {
+	if !s.access.Refused() || ctx.Err() != nil || s.store.ClaimedByOther() || s.observingOnly {
 		return
 	}
 	reviewed, changed := s.access.Review(ctx, s.conn, s.permissionBasis(), func() []rbac.Permission {

@@ -256,7 +256,7 @@ func (a *Agent) takeRestore() protocol.Restore {
 // logHolder logs that another fleet holds the cluster, or no longer does.
 func (a *Agent) logHolder(store *inventory.Store, uid string) {
 	switch holder := store.OtherMember(); {
-	case !store.HeldByOther() && a.holderLog != (retry.LogLimiter{}):
+	case !store.ClaimedByOther() && a.holderLog != (retry.LogLimiter{}):
 		a.holderLog = retry.LogLimiter{}
 		a.config.Log.Info("cluster is not held by another fleet or member any more", "cluster", a.config.Name)
 	case holder != "":

@@ -14,9 +14,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// A braked object is no longer desired, or is to be recreated, and is kept until a commit
-// allows its deletion.
-type braked struct {
+// A blockedDeletion says why an object that is no longer desired, or is to be recreated, is kept
+// until a commit allows its deletion.
+type blockedDeletion struct {
 	why string
 	// next is the time at which it is checked again whether the object may be deleted, and
 	// tries counts the checks for the backoff. next is zero if only new work can allow the
@@ -25,48 +25,48 @@ type braked struct {
 	tries retry.Backoff
 }
 
-// A deletionBrake knows which deletions are held.
+// A deletionBrake knows which deletions are blocked.
 type deletionBrake struct {
 	*cluster
 	desired.View
 	owned    *ownership
 	progress progress.View
-	// braked are the objects whose deletion is held, with the reason.
-	braked map[api.ID]braked
+	// blocked are the objects whose deletion is blocked, with the reason.
+	blocked map[api.ID]blockedDeletion
 }
 
-// decide decides before a full pass which objects are not deleted: those that the works hold
-// and, if the others and the objects to be recreated are too many, all of these. deletes
-// reports whether a stale object would be deleted without a user's consent.
+// decide decides before a full pass which objects are not deleted: those whose deletion
+// the works block and, if the others and the objects to be recreated are too many, all of these.
+// deletes reports whether a stale object would be deleted without a user's consent.
 func (d *deletionBrake) decide(ids map[api.ID]bool, deletes func(stale) bool, recreated []api.ID) {
-	before := d.braked
-	d.braked = map[api.ID]braked{}
-	going, held, total := d.deletionsOf(ids, deletes)
-	for id, why := range held {
-		d.braked[id] = braked{why: why}
+	before := d.blocked
+	d.blocked = map[api.ID]blockedDeletion{}
+	going, byWork, total := d.deletionsOf(ids, deletes)
+	for id, why := range byWork {
+		d.blocked[id] = blockedDeletion{why: why}
 	}
-	d.holdIfTooMany(going, recreated, total)
-	d.logBraked(before)
+	d.blockIfTooMany(going, recreated, total)
+	d.logBlocked(before)
 }
 
-// holdIfTooMany holds some deletions and all recreations if both together are too many at once.
+// blockIfTooMany blocks some deletions and all recreations if both together are too many at once.
 // total is the number of objects that inventories list.
-func (d *deletionBrake) holdIfTooMany(going []stale, recreated []api.ID, total int) {
+func (d *deletionBrake) blockIfTooMany(going []stale, recreated []api.ID, total int) {
 	why := d.cfg.Brake.TooMuch(len(going)+len(recreated), total)
 	if why == "" {
 		return
 	}
 	for _, st := range going {
-		d.braked[st.item.ID()] = braked{why: why}
+		d.blocked[st.item.ID()] = blockedDeletion{why: why}
 	}
 	for _, id := range recreated {
-		d.braked[id] = braked{why: why}
+		d.blocked[id] = blockedDeletion{why: why}
 	}
 }
 
 // deletionsOf returns the stale objects among ids that would be deleted without a user's
-// consent, the reasons why works hold others, and how many of ids the inventories list.
-func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (going []stale, held map[api.ID]string, total int) {
+// consent, the reasons why works block those of others, and how many of ids the inventories list.
+func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (going []stale, byWork map[api.ID]string, total int) {
 	listing := d.owned.listingsFor(len(ids))
 	for id := range ids {
 		all := listing(id)
@@ -78,21 +78,21 @@ func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(stale) boo
 		}
 	}
 	with := containersByPlacement(going)
-	held = map[api.ID]string{}
+	byWork = map[api.ID]string{}
 	going = slices.DeleteFunc(going, func(st stale) bool {
 		why := d.owned.deletionBlocked(st, with[st.inv.Placement()])
 		if why != "" {
-			held[st.item.ID()] = why
+			byWork[st.item.ID()] = why
 		}
 		return why != ""
 	})
-	return going, held, total
+	return going, byWork, total
 }
 
-// logBraked logs the deletions that were not held before, a line for each reason.
-func (d *deletionBrake) logBraked(before map[api.ID]braked) {
+// logBlocked logs the deletions that were not blocked before, a line for each reason.
+func (d *deletionBrake) logBlocked(before map[api.ID]blockedDeletion) {
 	news := map[string][]api.ID{}
-	for id, b := range d.braked {
+	for id, b := range d.blocked {
 		if before[id].why != b.why {
 			news[b.why] = append(news[b.why], id)
 		}
@@ -167,29 +167,29 @@ func (d *deletionBrake) recreations() (ids []api.ID) {
 	return ids
 }
 
-// brakeRecreations holds all recreations and all deletions if there are too many of both
-// together. Held deletions still count the next time, and only a full pass releases them.
-func (d *deletionBrake) brakeRecreations() {
-	before := maps.Clone(d.braked)
+// blockRecreations blocks all recreations and all deletions if there are too many of both
+// together. Blocked deletions still count the next time, and only a full pass releases them.
+func (d *deletionBrake) blockRecreations() {
+	before := maps.Clone(d.blocked)
 	going, _, total := d.deletionsOf(d.owned.inventoried(), d.deletes)
 	recreated := d.recreations()
 	for _, id := range recreated {
-		delete(d.braked, id)
+		delete(d.blocked, id)
 	}
-	d.holdIfTooMany(going, recreated, total)
-	d.logBraked(before)
+	d.blockIfTooMany(going, recreated, total)
+	d.logBlocked(before)
 }
 
-// hold keeps an object because of the state of the cluster, and schedules checks of that state:
+// block keeps an object because of the state of the cluster, and schedules checks of that state:
 // soon at first, then every few minutes.
-func (d *deletionBrake) hold(id api.ID, why string) {
-	b := d.braked[id]
+func (d *deletionBrake) block(id api.ID, why string) {
+	b := d.blocked[id]
 	if b.why == "" {
 		d.cfg.Log.Warn("deletion is held until a commit allows it", "cluster", d.cfg.Name, "object", id.String(), "why", why)
 	}
 	b.why = why
 	b.next = time.Now().Add(b.tries.Next(firstRecheck, lastRecheck))
-	d.braked[id] = b
+	d.blocked[id] = b
 }
 
 // The shortest and longest time between two such checks.
@@ -198,23 +198,23 @@ const (
 	lastRecheck  = 5 * time.Minute
 )
 
-// recheckHeld schedules checks of held objects whose reason may have changed, according to
-// watch events about the object itself or about a deletion in its namespace, and retries of failed deletions of such namespaces. It
-// adds those objects to touched.
-func (d *deletionBrake) recheckHeld(touched map[api.ID]bool, retryNow func(api.ID) bool) {
+// recheckBlocked schedules checks of objects whose deletion is blocked if the reason may have
+// changed, according to watch events about the object itself or about a deletion in its
+// namespace, and retries of failed deletions of such namespaces. It adds those objects to touched.
+func (d *deletionBrake) recheckBlocked(touched map[api.ID]bool, retryNow func(api.ID) bool) {
 	now := time.Now()
 	for _, id := range slices.Collect(maps.Keys(touched)) {
-		if b, held := d.braked[id]; held && !b.next.IsZero() {
+		if b, blocked := d.blocked[id]; blocked && !b.next.IsZero() {
 			b.next = now
-			d.braked[id] = b
+			d.blocked[id] = b
 		}
 		if d.live.Of(id) != nil || id.Namespace == "" {
 			continue
 		}
 		namespace := api.ID{Kind: "Namespace", Name: id.Namespace}
-		if b, held := d.braked[namespace]; held && !b.next.IsZero() {
+		if b, blocked := d.blocked[namespace]; blocked && !b.next.IsZero() {
 			b.next, touched[namespace] = now, true
-			d.braked[namespace] = b
+			d.blocked[namespace] = b
 		}
 		if retryNow(namespace) {
 			touched[namespace] = true
@@ -222,10 +222,10 @@ func (d *deletionBrake) recheckHeld(touched map[api.ID]bool, retryNow func(api.I
 	}
 }
 
-// stillHeld reports whether an object exists, its deletion is held, and the next check is not
-// due.
-func (d *deletionBrake) stillHeld(it *inventory.Item) bool {
-	b, held := d.braked[it.ID()]
+// stillBlocked reports whether an object exists, its deletion is blocked, and the next check is
+// not due.
+func (d *deletionBrake) stillBlocked(it *inventory.Item) bool {
+	b, blocked := d.blocked[it.ID()]
 	gone := d.live.Of(it.ID()) == nil && d.watch.Of(it.GroupVersionKind()).Complete()
-	return held && !gone && (b.next.IsZero() || time.Now().Before(b.next))
+	return blocked && !gone && (b.next.IsZero() || time.Now().Before(b.next))
 }

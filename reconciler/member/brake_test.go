@@ -15,7 +15,7 @@ import (
 
 // Objects that a work holds are not deleted, whatever their number, and do not count for the
 // limit.
-func TestBrakeHoldsDeletions(t *testing.T) {
+func TestBrakeBlocksDeletions(t *testing.T) {
 	key := api.PlacementKey{Name: "web"}
 	namespace := api.ID{Kind: "Namespace", Name: "web"}
 	in := oneManifest().ID // an object in that namespace
@@ -48,7 +48,7 @@ func TestBrakeHoldsDeletions(t *testing.T) {
 			s.setWorks([]*work.Work{&test.work})
 			s.brake.decide(map[api.ID]bool{namespace: true, in: true, out: true}, s.brake.deletes, nil)
 			got := map[api.ID]string{}
-			for id, b := range s.brake.braked {
+			for id, b := range s.brake.blocked {
 				got[id] = b.why
 			}
 			if !maps.Equal(got, test.want) {
@@ -60,7 +60,7 @@ func TestBrakeHoldsDeletions(t *testing.T) {
 
 // An object that is held because of the state of the cluster is checked again after a while,
 // and at once when the watch reports a change of the namespace or a deletion in it.
-func TestHeldDeletionIsCheckedAgain(t *testing.T) {
+func TestBlockedDeletionIsCheckedAgain(t *testing.T) {
 	namespace := api.ID{Kind: "Namespace", Name: "web"}
 	held := &inventory.Item{Version: "v1", Kind: "Namespace", Name: "web"}
 	tests := map[string]struct {
@@ -76,21 +76,21 @@ func TestHeldDeletionIsCheckedAgain(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(oneManifest())
 			s.record.objects.Put(namespace, &observed.Object{Fleet: "prod"})
-			s.brake.hold(namespace, "it has content")
-			first := time.Until(s.brake.braked[namespace].next)
-			s.brake.hold(namespace, "it has content")
-			if second := time.Until(s.brake.braked[namespace].next); first <= 0 || second < first || second > lastRecheck {
+			s.brake.block(namespace, "it has content")
+			first := time.Until(s.brake.blocked[namespace].next)
+			s.brake.block(namespace, "it has content")
+			if second := time.Until(s.brake.blocked[namespace].next); first <= 0 || second < first || second > lastRecheck {
 				t.Errorf("it is looked at again after %v, then after %v", first, second)
 			}
-			if !s.brake.stillHeld(held) {
+			if !s.brake.stillBlocked(held) {
 				t.Fatal("it is looked at at once")
 			}
 			touched := map[api.ID]bool{}
 			for _, id := range test.touched {
 				touched[id] = true
 			}
-			s.brake.recheckHeld(touched, s.record.progress.RetryNow)
-			if again := !s.brake.stillHeld(held); again != test.again || test.again && !touched[namespace] {
+			s.brake.recheckBlocked(touched, s.record.progress.RetryNow)
+			if again := !s.brake.stillBlocked(held); again != test.again || test.again && !touched[namespace] {
 				t.Errorf("looked at again: %t, want %t, by %v", again, test.again, slices.Collect(maps.Keys(touched)))
 			}
 		})

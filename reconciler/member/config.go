@@ -108,9 +108,9 @@ func (c Config) readOnly() Config {
 	return c
 }
 
-// A Brake limits how much is deleted at once without a user's consent. Deletions are held if
+// A Brake limits how much is deleted at once without a user's consent. Deletions are blocked if
 // they are more than Objects, and also more than Percent of all objects of the fleet on the
-// cluster. Independently of their number, deletions that a work holds are held, and those of
+// cluster. Independently of their number, those that a work blocks are blocked, and those of
 // namespaces, CustomResourceDefinitions and volume claims with content.
 type Brake struct{ Percent, Objects int }
 

@@ -347,7 +347,7 @@ func (i *inventories) announce(ctx context.Context, tasks []apply.Task, touched 
 		}
 	}
 	errs := i.grow(ctx, added, touched, "announced")
-	if i.store.HeldByOther() {
+	if i.store.ClaimedByOther() {
 		return nil, nil
 	}
 	ready = tasks[:0]

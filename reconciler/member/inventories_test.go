@@ -36,8 +36,8 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	first, second := memberOf(t, here, at), memberOf(t, another, at)
 	for _, s := range []*session{first, second} {
-		if err := s.inventories.load(t.Context()); err != nil || s.store.HeldByOther() {
-			t.Fatalf("on an empty cluster: %v, foreign: %v", err, s.store.HeldByOther())
+		if err := s.inventories.load(t.Context()); err != nil || s.store.ClaimedByOther() {
+			t.Fatalf("on an empty cluster: %v, foreign: %v", err, s.store.ClaimedByOther())
 		}
 	}
 	keeps(t, first, held(3))
@@ -45,8 +45,8 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	at.Writes = nil
 	second.owned.setWorks([]*work.Work{{Placement: web}})
 	second.owned.inv.Put(held(2))
-	if err := second.store.Save(t.Context(), second.owned.inv.Of(web)); err == nil || !second.store.HeldByOther() {
-		t.Errorf("the second saves an inventory: %v, foreign: %v", err, second.store.HeldByOther())
+	if err := second.store.Save(t.Context(), second.owned.inv.Of(web)); err == nil || !second.store.ClaimedByOther() {
+		t.Errorf("the second saves an inventory: %v, foreign: %v", err, second.store.ClaimedByOther())
 	}
 	var reported []protocol.Owner
 	second.cfg.Report = func(o protocol.Observation) { reported = o.(protocol.ClusterSeen).Owners }
@@ -125,8 +125,8 @@ func TestNoDeletionAfterAHandOverFindsAnotherFleet(t *testing.T) {
 		{Placement: api.PlacementKey{Name: "to"}, Keep: true, Awaited: []*work.Manifest{oneManifest()}},
 	})
 	s.processPrepared(t.Context(), map[api.ID]bool{oneManifest().ID: true, two: true})
-	if !s.store.HeldByOther() || !slices.Equal(at.Writes, []string{"POST configmaps"}) {
-		t.Errorf("foreign: %t, writes: %q", s.store.HeldByOther(), at.Writes)
+	if !s.store.ClaimedByOther() || !slices.Equal(at.Writes, []string{"POST configmaps"}) {
+		t.Errorf("foreign: %t, writes: %q", s.store.ClaimedByOther(), at.Writes)
 	}
 }
 

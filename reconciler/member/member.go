@@ -170,7 +170,7 @@ func (s *session) start(ctx context.Context) error {
 	s.prober.Start(ctx, s.health.UID)
 	s.receiveFleet()
 	s.logHolder(s.store, s.health.UID)
-	if s.observingOnly = s.store.HeldByOther(); s.observingOnly {
+	if s.observingOnly = s.store.ClaimedByOther(); s.observingOnly {
 		s.schedule(holderRetry)
 	}
 	defer s.handled(ctx)
@@ -257,7 +257,7 @@ func (s *session) handle(ctx context.Context, woken wakeReason) error {
 		runJob(ctx, s)
 		return nil
 	}
-	if s.store.HeldByOther() || s.observingOnly {
+	if s.store.ClaimedByOther() || s.observingOnly {
 		return s.observeOnly(ctx, woken)
 	}
 	if err := s.act(ctx, woken); err != nil {
@@ -269,7 +269,7 @@ func (s *session) handle(ctx context.Context, woken wakeReason) error {
 // runJob runs the Job of a gate where the fleet may write.
 func runJob(ctx context.Context, s *session) {
 	switch {
-	case s.leaving || s.last == nil || s.observingOnly || s.store.HeldByOther():
+	case s.leaving || s.last == nil || s.observingOnly || s.store.ClaimedByOther():
 		s.job.Refuse("gitfleet does not write to the cluster at present")
 	case s.conn.CutOff():
 		s.job.Refuse("the API server does not answer")

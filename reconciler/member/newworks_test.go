@@ -97,7 +97,7 @@ func (c *controlled) states() map[string]string {
 		for _, e := range w.Exceptions {
 			text += fmt.Sprint("; ", e.ID, " ", e.Applied.Reason, " ", e.Available.Reason)
 		}
-		for _, b := range w.Unusual().Braked {
+		for _, b := range w.Unusual().BlockedDeletions {
 			text += fmt.Sprint("; held ", b.ID)
 		}
 		out[p.String()] = text

@@ -27,7 +27,7 @@ func (s *session) receiveFleet() {
 // observeOnly replaces act on a cluster that another fleet holds. It writes nothing. Once no
 // other fleet holds the cluster, everything is reconciled.
 func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
-	look := !s.store.HeldByOther() // a new membership says that the cluster is ours
+	look := !s.store.ClaimedByOther() // a new membership says that the cluster is ours
 	switch woken {
 	case byLeave:
 		s.leaving = true
@@ -59,7 +59,7 @@ func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 		s.reportHoldings()
 	}
 	s.logHolder(s.store, s.health.UID)
-	s.observingOnly = s.store.HeldByOther()
+	s.observingOnly = s.store.ClaimedByOther()
 	if s.observingOnly {
 		s.schedule(holderRetry)
 	} else if s.last != nil {
@@ -71,7 +71,7 @@ func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 // checkHolder begins to observe only if the last pass has found that another fleet has claimed the
 // cluster.
 func (s *session) checkHolder(ctx context.Context) error {
-	if !s.store.HeldByOther() || s.observingOnly {
+	if !s.store.ClaimedByOther() || s.observingOnly {
 		return nil
 	}
 	s.observingOnly = true

@@ -54,7 +54,7 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 			if len(at.Writes) != 2 || !strings.HasPrefix(at.Writes[0], claimed) || at.Writes[1] != first {
 				t.Errorf("written: %q, want %q and %q", at.Writes, claimed, first)
 			}
-			if s.store.HeldByOther() {
+			if s.store.ClaimedByOther() {
 				t.Error("the cluster is held by another fleet")
 			}
 			if want := [][]protocol.Owner{{{ID: "ours", Source: here.Source}}}; !slices.EqualFunc(reported, want, slices.Equal) {

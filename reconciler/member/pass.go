@@ -24,7 +24,7 @@ func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
 // everything is tried again later: while kinds are unknown, it is not known either which objects
 // are gone.
 func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
-	if len(ids) == 0 || s.store.HeldByOther() {
+	if len(ids) == 0 || s.store.ClaimedByOther() {
 		return false
 	}
 	err := s.observer.prepareKinds(ctx, ids)
@@ -60,7 +60,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	}
 	tasks, prune := s.applier.findTasks(ids, outdated)
 	tasks, failed := s.inventories.announce(ctx, tasks, touched)
-	if s.store.HeldByOther() {
+	if s.store.ClaimedByOther() {
 		return // checkHolder follows
 	}
 	for _, o := range failed {
@@ -69,10 +69,10 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	s.applier.namespaces = s.health.Namespaces
 	s.applier.apply(ctx, tasks, touched)
 	s.applier.retryHooks(tasks)
-	if s.applier.recreate(ctx, tasks, touched); s.store.HeldByOther() {
+	if s.applier.recreate(ctx, tasks, touched); s.store.ClaimedByOther() {
 		return
 	}
-	if s.pruner.prune(ctx, prune, touched); s.store.HeldByOther() {
+	if s.pruner.prune(ctx, prune, touched); s.store.ClaimedByOther() {
 		return
 	}
 	s.saveInventories(ctx, touched)

@@ -124,8 +124,8 @@ func (p *Preview) changes(ctx context.Context, tasks []apply.Task, look func(con
 	}
 	gone, err := p.removals(ctx, recreated)
 	for i, c := range changes {
-		if b, held := p.s.brake.braked[c.ID]; held && c.Effect == Recreates {
-			changes[i].Message = (&decide.HeldError{Why: b.why}).Error()
+		if b, blocked := p.s.brake.blocked[c.ID]; blocked && c.Effect == Recreates {
+			changes[i].Message = (&decide.BlockedError{Why: b.why}).Error()
 		}
 	}
 	return append(changes, gone...), err
@@ -190,7 +190,7 @@ func (p *Preview) removals(ctx context.Context, recreated []api.ID) ([]Change, e
 
 func (p *Preview) removal(ctx context.Context, st stale, l *observed.Object) Change {
 	c := Change{ID: st.item.ID(), Placement: st.inv.Placement(), Effect: Deletes}
-	facts := decide.Stale{Released: p.s.brake.releases(st, l), Allowed: p.s.owned.allowed(st), Held: p.s.brake.braked[c.ID].why}
+	facts := decide.Stale{Released: p.s.brake.releases(st, l), Allowed: p.s.owned.allowed(st), Blocked: p.s.brake.blocked[c.ID].why}
 	step, kept := decide.Delete(facts)
 	if step == decide.Look {
 		r, _ := p.s.kinds.Of(st.item.GroupVersionKind())

@@ -47,7 +47,7 @@ func (p *pruner) prune(ctx context.Context, stales []stale, touched map[api.Plac
 	stales, p.waves, p.containers = p.withWaiting(stales), nil, map[api.PlacementKey][]api.ID{}
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
 	failed := p.inventories.handOver(ctx, stales, touched)
-	if p.inventories.store.HeldByOther() {
+	if p.inventories.store.ClaimedByOther() {
 		return
 	}
 	p.record.pruning(stales)
@@ -66,7 +66,7 @@ func (p *pruner) due(st stale) bool {
 		return true
 	}
 	f, failed := p.progress.Failure(st.item.ID())
-	return !p.brake.stillHeld(st.item) && (!failed || !time.Now().Before(f.Next) || !p.mayExist(st.item))
+	return !p.brake.stillBlocked(st.item) && (!failed || !time.Now().Before(f.Next) || !p.mayExist(st.item))
 }
 
 // remove removes an object.
@@ -139,9 +139,9 @@ func (p *pruner) describe(facts *decide.Stale, st stale, l *observed.Object) {
 		return
 	}
 	if !facts.Allowed {
-		facts.Held = p.owned.deletionBlocked(st, p.containersOf(st.inv))
+		facts.Blocked = p.owned.deletionBlocked(st, p.containersOf(st.inv))
 	}
-	if facts.Held == "" {
+	if facts.Blocked == "" {
 		facts.After, _ = p.currentWaves().Before(p.object(st.inv.Placement(), st.item.ID(), true))
 	}
 }
@@ -228,14 +228,14 @@ func (p *pruner) leaves(placement api.PlacementKey, id api.ID, listing []*invent
 	return !passesOn
 }
 
-// awaited reports whether an object that is to be deleted may still exist, and is neither held nor
+// awaited reports whether an object that is to be deleted may still exist, and is neither blocked nor
 // released.
 func (p *pruner) awaited(o deletion.Object) bool {
 	inv := p.owned.inv.Of(o.Placement)
 	if inv == nil || !inv.Items.Has(o.ID) {
 		return false
 	}
-	if _, held := p.brake.braked[o.ID]; held {
+	if _, blocked := p.brake.blocked[o.ID]; blocked {
 		return false
 	}
 	it, l := inv.Items.Of(o.ID), p.live.Of(o.ID)
@@ -266,7 +266,7 @@ func (p *pruner) lingering(ctx context.Context, res connection.Resource, o remov
 
 // remainingIn returns an object of ours in a namespace; empty if there is none, or if the item
 // is not a namespace. Objects that were to be deleted together with the namespace are gone at
-// that point. The remaining ones are held or desired, or could not be removed yet.
+// that point. The remaining ones are blocked or desired, or could not be removed yet.
 func (p *pruner) remainingIn(ctx context.Context, it *inventory.Item) string {
 	if (it.ID().GroupKind() != schema.GroupKind{Kind: "Namespace"}) {
 		return ""

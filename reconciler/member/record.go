@@ -116,7 +116,7 @@ func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 		r.kindUnserved(o.GVK())
 	}
 	if f, _ := r.progress.View().Failure(id); o.Written != nil && f.Recreate {
-		delete(r.brake.braked, id) // the object no longer has to be recreated
+		delete(r.brake.blocked, id) // the object no longer has to be recreated
 	}
 	if o.Err == nil && !o.Gone && o.Cond.Reason != api.AppliedWithFailedDriftDetection && r.verifies(o.Object) {
 		r.progress.Verified(id, r.live.OwnershipState(id))
@@ -319,10 +319,10 @@ func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 		r.objects.Put(id, o.deleting)
 	}
 	switch kept := o.kept.(type) {
-	case *decide.HeldError:
-		r.brake.braked[id] = braked{why: kept.Why}
+	case *decide.BlockedError:
+		r.brake.blocked[id] = blockedDeletion{why: kept.Why}
 	case *decide.ContentError:
-		r.brake.hold(id, kept.Why)
+		r.brake.block(id, kept.Why)
 	case *decide.OrderError:
 		r.progress.DeletionWaits(progress.Deletion{ID: id, Placement: p}, kept.First)
 	}
@@ -338,7 +338,7 @@ func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 			r.progress.Settled(id)
 		}
 		if !o.passesOn() {
-			delete(r.brake.braked, id)
+			delete(r.brake.blocked, id)
 		}
 		touched[p] = true
 		faults.At("pruned")
@@ -375,8 +375,8 @@ func (r *recorder) notRemoved(o removal) {
 // returns the task that creates it; otherwise it records why the object is still there.
 func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (create apply.Task, gone bool) {
 	t, id := o.Task, o.Manifest.ID
-	if o.held != "" {
-		r.notRecreated(t, "its recreation is held: "+o.held, "held")
+	if o.blocked != "" {
+		r.notRecreated(t, "its recreation is held: "+o.blocked, "held")
 		return t, false
 	}
 	touched[t.Placement] = true
@@ -431,8 +431,8 @@ func (r *recorder) notRecreated(t apply.Task, why, reason string) diff.Condition
 // A recreation is the outcome of an attempt to delete an object so that it is created anew.
 type recreation struct {
 	apply.Task
-	// held is why the deletion is held; empty if it is not.
-	held string
+	// blocked is why the deletion is blocked; empty if it is not.
+	blocked string
 	// err is why the object was not deleted, and refused reports whether the API server refused that.
 	err     error
 	refused bool

@@ -228,7 +228,7 @@ func TestRecreation(t *testing.T) {
 			if going := strings.Contains(test.message, "is being deleted"); state.Pending != going {
 				t.Errorf("pending: %t, want %t", state.Pending, going)
 			}
-			if held := s.brake.braked[id].why != ""; held != strings.Contains(test.message, "held") {
+			if held := s.brake.blocked[id].why != ""; held != strings.Contains(test.message, "held") {
 				t.Errorf("held: %t", held)
 			}
 			want, hash := []history.Event{history.Failed}, oneManifest().Hash
@@ -334,8 +334,8 @@ func TestNoDeletionAfterARecreationFindsAnotherFleet(t *testing.T) {
 	server.Writes = nil
 	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
 	s.processPrepared(t.Context(), map[api.ID]bool{oneManifest().ID: true, two.ID: true})
-	if !s.store.HeldByOther() || !slices.Equal(server.Writes, []string{"TRY one", "POST configmaps"}) {
-		t.Errorf("foreign: %t, writes: %q", s.store.HeldByOther(), server.Writes)
+	if !s.store.ClaimedByOther() || !slices.Equal(server.Writes, []string{"TRY one", "POST configmaps"}) {
+		t.Errorf("foreign: %t, writes: %q", s.store.ClaimedByOther(), server.Writes)
 	}
 }
 
@@ -367,7 +367,7 @@ func TestNotRecreated(t *testing.T) {
 }
 
 // A comparison of an object by one placement releases no deletion of it by another.
-func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
+func TestComparisonsReleaseNoBlockedDeletion(t *testing.T) {
 	m, compares := oneManifest(), api.PlacementKey{Name: "compares"}
 	server := apiserver.NewConfigMaps()
 	server.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
@@ -376,11 +376,11 @@ func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
 	s.setWorks([]*work.Work{{Placement: web}, {Placement: compares, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
 	ids := map[api.ID]bool{m.ID: true}
 	s.brake.decide(ids, s.brake.deletes, s.brake.recreations())
-	if s.brake.braked[m.ID].why == "" {
+	if s.brake.blocked[m.ID].why == "" {
 		t.Fatal("the deletion is not held")
 	}
 	s.processPrepared(t.Context(), ids)
-	if s.brake.braked[m.ID].why == "" || slices.Contains(server.Writes, "DELETE one") {
-		t.Errorf("held: %q, requests: %q", s.brake.braked[m.ID].why, server.Writes)
+	if s.brake.blocked[m.ID].why == "" || slices.Contains(server.Writes, "DELETE one") {
+		t.Errorf("held: %q, requests: %q", s.brake.blocked[m.ID].why, server.Writes)
 	}
 }

@@ -94,13 +94,13 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	r.drifts.endUnobserved(p)
 	unusual.Drifts, unusual.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.record.reported(p)
 	if inv := r.owned.inv.Of(p); inv != nil {
-		for id, b := range r.brake.braked {
+		for id, b := range r.brake.blocked {
 			if inv.Items.Has(id) {
-				unusual.Braked = append(unusual.Braked, protocol.Braked{ID: id, Why: b.why})
+				unusual.BlockedDeletions = append(unusual.BlockedDeletions, protocol.BlockedDeletion{ID: id, Why: b.why})
 			}
 		}
 		unusual.DeletionErrors = r.deletionErrors(inv)
-		slices.SortFunc(unusual.Braked, func(a, b protocol.Braked) int { return a.ID.Compare(b.ID) })
+		slices.SortFunc(unusual.BlockedDeletions, func(a, b protocol.BlockedDeletion) int { return a.ID.Compare(b.ID) })
 	}
 	slices.SortFunc(o.Exceptions, func(a, b protocol.ObjectState) int { return a.ID.Compare(b.ID) })
 	o.Incidents = unusual.OrNil()
@@ -168,7 +168,7 @@ func (r *reporter) deletionWaits(p api.PlacementKey) []protocol.DeletionWait {
 func (r *reporter) deletionErrors(inv *inventory.Inventory) []protocol.DeletionError {
 	var out []protocol.DeletionError
 	for id, f := range r.progress.Failures() {
-		if _, held := r.brake.braked[id]; f.NotDeleted != "" && !held && inv.Items.Has(id) {
+		if _, blocked := r.brake.blocked[id]; f.NotDeleted != "" && !blocked && inv.Items.Has(id) {
 			out = append(out, protocol.DeletionError{ID: id, Message: f.NotDeleted})
 		}
 	}

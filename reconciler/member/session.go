@@ -53,7 +53,7 @@ type session struct {
 	retry       *time.Timer
 	found       *probe.Result // the newest, until it is processed
 	job         gatejob.Request
-	// observingOnly says that another fleet held the cluster, and nothing was written.
+	// observingOnly says that another fleet had claimed the cluster, and nothing was written.
 	observingOnly bool
 	// reconciled says that the last pass was complete, so that every work is reconciled.
 	reconciled bool
@@ -97,7 +97,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.inventories = &inventories{cluster: c, View: as, owned: o, progress: p}
 	s.history = &journal{cluster: c, View: as, deletions: a.deletions}
 	s.drifts = &driftRecorder{cluster: c, View: as, progress: p, driftState: &a.drifted}
-	s.brake = &deletionBrake{cluster: c, View: as, owned: o, progress: p, braked: map[api.ID]braked{}}
+	s.brake = &deletionBrake{cluster: c, View: as, owned: o, progress: p, blocked: map[api.ID]blockedDeletion{}}
 	s.record = &recorder{
 		cluster: c, View: as, owned: o, progress: toDo, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects,
 		ended: map[api.PlacementKey]bool{}, fresh: map[string]bool{}, written: &a.written,
@@ -189,7 +189,7 @@ func (s *session) reschedule() {
 	for _, f := range s.progress.Failures() {
 		first = retry.Earlier(first, f.Next)
 	}
-	for _, b := range s.brake.braked {
+	for _, b := range s.brake.blocked {
 		if !b.next.IsZero() {
 			first = retry.Earlier(first, b.next)
 		}

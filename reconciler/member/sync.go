@@ -34,11 +34,11 @@ func (s *session) syncWorks(ctx context.Context, before desired.Works) {
 	}
 	for p := range s.drifts.memory {
 		for id := range s.drifts.memory[p] {
-			ids[id] = true // what is held may have come to its end
+			ids[id] = true // held drift may have come to its end
 		}
 	}
 	skipped := s.skipped.Swap(false)
-	if skipped || !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.braked) > 0 || len(s.brake.recreations()) > 0 || s.owned.anyStale() {
+	if skipped || !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.blocked) > 0 || len(s.brake.recreations()) > 0 || s.owned.anyStale() {
 		s.sync(ctx)
 		return
 	}
@@ -47,14 +47,14 @@ func (s *session) syncWorks(ctx context.Context, before desired.Works) {
 	}
 }
 
-// reconcile reconciles some objects, or everything if ids is nil: only then does the brake decide which deletions are held. It reports
+// reconcile reconciles some objects, or everything if ids is nil: only then does the brake decide which deletions are blocked. It reports
 // whether the cluster is still ours.
 func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
-	if s.store.HeldByOther() {
+	if s.store.ClaimedByOther() {
 		return false
 	}
 	for _, inv := range s.owned.inv {
-		s.store.Adopt(inv) // deletions of objects of adopted inventories are held from now on
+		s.store.Adopt(inv) // deletions of objects of adopted inventories are blocked from now on
 	}
 	if s.inventories.renameClaim(ctx) {
 		s.reportCluster()
@@ -77,7 +77,7 @@ func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
 			s.brake.decide(ids, s.brake.deletes, s.brake.recreations())
 		}
 		s.processPrepared(ctx, ids)
-		if s.store.HeldByOther() {
+		if s.store.ClaimedByOther() {
 			return false
 		}
 		s.checkSuspects(ctx)
@@ -147,7 +147,7 @@ func (s *session) processChanges(ctx context.Context) (lost bool, err error) {
 	}
 	s.record.progress.Trust(s.inventories.restore(ctx, touched)...)
 	s.observer.retryWaiting(touched)
-	s.brake.recheckHeld(touched, s.record.progress.RetryNow)
+	s.brake.recheckBlocked(touched, s.record.progress.RetryNow)
 	s.process(ctx, touched)
 	s.checkSuspects(ctx)
 	s.reporter.touched(ctx, touched)
@@ -169,7 +169,7 @@ func (s *session) retryDue(ctx context.Context) {
 			due[id] = true
 		}
 	}
-	for id, b := range s.brake.braked {
+	for id, b := range s.brake.blocked {
 		if !b.next.IsZero() && !b.next.After(now) {
 			due[id] = true
 		}
@@ -245,7 +245,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 	if p.Err != nil {
 		return nil
 	}
-	if p.RestoreSuspected && !s.store.HeldByOther() && time.Since(s.setBackAt) > setBackInterval {
+	if p.RestoreSuspected && !s.store.ClaimedByOther() && time.Since(s.setBackAt) > setBackInterval {
 		if back, err := inventory.SetBackSince(ctx, s.store, s.owned.inv); err == nil && back {
 			// The versions of a restored cluster may have reached again what was known.
 			s.setBackAt = time.Now()

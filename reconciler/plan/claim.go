@@ -43,7 +43,7 @@ func (shared sharedObjects) claim(p *Placement, prepared *prepared, c *OnCluster
 		cl.RemovesUnknown = w.Remove && c.PreviousContent == nil
 	}
 	if c.PreviousContent != nil && (w == nil || w.Remove || cl.Reassigned) {
-		cl.Held = shared.of(c.PreviousContent.Manifests)
+		cl.Previous = shared.of(c.PreviousContent.Manifests)
 	}
 	if left := c.Unusual().leftover; left != nil && c.Binding.Unusual().Leftover == nil {
 		cl.Leftover = shared.of(left.Manifests)
@@ -52,10 +52,10 @@ func (shared sharedObjects) claim(p *Placement, prepared *prepared, c *OnCluster
 		shared.addUpcoming(cl)
 	}
 	if w != nil && w.Keep && len(w.Manifests) == 0 && !w.Unreleased() {
-		cl.MaybeHeld = map[api.ID]bool{}
+		cl.MaybeOwned = map[api.ID]bool{}
 		if prepared != nil && prepared.renderer != nil {
 			for id := range shared.of(prepared.renderer.Manifests()) {
-				cl.MaybeHeld[id] = !ownership.Yields(cl.Before, id)
+				cl.MaybeOwned[id] = !ownership.Yields(cl.Before, id)
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func (cl *claim) finalWork(paused bool) *work.Work {
 		w = *cl.on.work
 	}
 	w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool { return ownership.Yields(cl.Outcome, m.ID) })
-	if len(cl.Outcome.Yields) > 0 && p.Spec != nil && !w.Remove && !cl.ReportOnly && !cl.ContentUnknown && cl.MaybeHeld == nil {
+	if len(cl.Outcome.Yields) > 0 && p.Spec != nil && !w.Remove && !cl.ReportOnly && !cl.ContentUnknown && cl.MaybeOwned == nil {
 		w.Awaited = cl.on.Content.Manifests // objects left to another placement are not given up
 	}
 	if len(cl.Outcome.Early) > 0 {

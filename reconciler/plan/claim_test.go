@@ -45,8 +45,8 @@ func TestClaim(t *testing.T) {
 		add("assigned", objectNames(cl.Assigned))
 		add("upcoming", objectNames(cl.Upcoming))
 		add("early", objectNames(cl.Early))
-		add("held", objectNames(cl.Held))
-		maybe := maps.Clone(cl.MaybeHeld)
+		add("held", objectNames(cl.Previous))
+		maybe := maps.Clone(cl.MaybeOwned)
 		maps.DeleteFunc(maybe, func(_ api.ID, asks bool) bool { return !asks })
 		add("maybe held", objectNames(maybe))
 		if cl.ContentUnknown {

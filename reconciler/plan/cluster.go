@@ -165,15 +165,15 @@ func (c *OnCluster) Leaves(id api.ID) bool {
 	return slices.ContainsFunc(c.Unusual().Yielded, func(y Yielded) bool { return y.ID == id })
 }
 
-// HeldDeletions are the deletions that the member holds back, by ID; pending says that a commit has allowed them since.
-func (c *OnCluster) HeldDeletions() (held []protocol.Braked, pending bool) {
+// BlockedDeletions are the deletions that the member blocks, by ID; pending says that a commit has allowed them since.
+func (c *OnCluster) BlockedDeletions() (blocked []protocol.BlockedDeletion, pending bool) {
 	seen := c.Seen()
-	return seen.Unusual().Braked, seen != nil && c.DeleteAllowed
+	return seen.Unusual().BlockedDeletions, seen != nil && c.DeleteAllowed
 }
 
-func (c *OnCluster) holdsDeletions() bool {
-	held, _ := c.HeldDeletions()
-	return len(held) > 0
+func (c *OnCluster) blocksDeletions() bool {
+	blocked, _ := c.BlockedDeletions()
+	return len(blocked) > 0
 }
 
 // Seen returns the newest report of the member about the assigned revision, or nil if it has sent none since the assignment. A report

@@ -20,7 +20,7 @@ func TestRecordProven(t *testing.T) {
 	content := m.prepare(m.inForce.Snapshot, key)
 	current := placement.Revision{Commit: "head", Hash: content.fingerprintOf()}
 	settled := rollout.Plan{Settled: true}
-	held := protocol.WorkSeen{At: noon, WorkState: protocol.WorkState{Revision: revisionTwo, Done: true, Incidents: &protocol.Incidents{Braked: []protocol.Braked{{ID: configMap("a")}}}}}
+	held := protocol.WorkSeen{At: noon, WorkState: protocol.WorkState{Revision: revisionTwo, Done: true, Incidents: &protocol.Incidents{BlockedDeletions: []protocol.BlockedDeletion{{ID: configMap("a")}}}}}
 	for name, test := range map[string]struct {
 		change func(*placementPlanner, *Placement)
 		want   placement.Revision

@@ -85,7 +85,7 @@ func (f *reportingFleet) report(cluster string) {
 	case "untracked":
 		o.Untrackable = 1
 	case "held":
-		o.Removed, o.Incidents = false, &protocol.Incidents{Braked: []protocol.Braked{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}}
+		o.Removed, o.Incidents = false, &protocol.Incidents{BlockedDeletions: []protocol.BlockedDeletion{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}}
 	case "written":
 		o.Wrote = true
 	case "slow", "stuck", "failed", "pending", "suspended":

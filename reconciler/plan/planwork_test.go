@@ -110,7 +110,7 @@ func describeContent(w *work.Work) string {
 
 // The holds of a work are those of the deletions that it can cause: of objects that are no longer
 // in the content, of the last objects, of a removal, or of a renamed placement.
-func TestHoldsOfAWork(t *testing.T) {
+func TestDeletionBlocksOfAWork(t *testing.T) {
 	prepare := func(text string, key api.PlacementKey) *prepared {
 		m := NewMemo()
 		m.setInForce(snapshot(t, text))
@@ -233,7 +233,7 @@ func TestEarlierKeyKeepsUnknownContent(t *testing.T) {
 				test.change(c, l, p)
 			}
 			pl := newPlanner(Input{InForce: head, Ledger: l, Memo: NewMemo(), Now: noon})
-			if got := pl.heldBySuccessor(p, c); got != test.want {
+			if got := pl.successorHas(p, c); got != test.want {
 				t.Errorf("kept: %t, want %t", got, test.want)
 			}
 		})

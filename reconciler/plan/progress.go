@@ -48,13 +48,13 @@ func (p *Placement) missing() fulfilment.Tally {
 }
 
 // recordProven records that the newest content is available on every cluster, with the first commit that had it. Empty
-// content and content with held deletions do not count, since nobody wants to roll back to them.
+// content and content with blocked deletions do not count, since nobody wants to roll back to them.
 func (pl *placementPlanner) recordProven(p *Placement) {
 	if !p.Rollout.Settled || p.Assigned == 0 || p.Spec.Spec.Strategy.ReportsDiff() || len(pl.current.prepared.renderer.Manifests()) == 0 {
 		return
 	}
 	hash, before := pl.current.prepared.fingerprintOf(), p.Record.Proven.Hash
-	if hash == before || !pl.planner.settled(p) || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return c.holdsDeletions() || c.Unbuilt() }) {
+	if hash == before || !pl.planner.settled(p) || slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return c.blocksDeletions() || c.Unbuilt() }) {
 		return
 	}
 	if before != "" {
@@ -110,11 +110,11 @@ func (p *Placement) Lag(c *OnCluster) Lag {
 	if p.Spec == nil || c.Binding.Unscheduled || c.Binding.Removing || c.Latest().Hash == "" || p.Spec.Spec.Strategy.ReportsDiff() || c.holdsLatest() {
 		return Lag{}
 	}
-	held := int(max(c.Binding.Index, c.Binding.SameAs))
+	had := int(max(c.Binding.Index, c.Binding.SameAs))
 	if c.UpToDate() || !c.Binding.HasRevision() {
-		held = p.Record.Index - 1
+		had = p.Record.Index - 1
 	}
-	out := Lag{Commits: max(1, p.Record.Index-held), Since: p.Record.RevisedAt(held + 1)}
+	out := Lag{Commits: max(1, p.Record.Index-had), Since: p.Record.RevisedAt(had + 1)}
 	if c.Binding.BoundAt.After(out.Since) {
 		out.Since = c.Binding.BoundAt
 	}

@@ -323,28 +323,28 @@ func (s *scene) apply(cluster string, w *work.Work) protocol.WorkSeen {
 	held := s.heldOn(cluster, w)
 	maps.DeleteFunc(objects, func(id api.ID, by api.PlacementKey) bool {
 		keeps := func(m *work.Manifest) bool { return m.ID == id }
-		isHeld := slices.ContainsFunc(held, func(b protocol.Braked) bool { return b.ID == id })
+		isHeld := slices.ContainsFunc(held, func(b protocol.BlockedDeletion) bool { return b.ID == id })
 		return by == w.Placement && !w.Keep && !isHeld && !slices.ContainsFunc(w.Manifests, keeps)
 	})
 	o := report(cluster, w, s.in.Now)
-	o.Incidents, o.Removed = protocol.Incidents{Braked: held}.OrNil(), w.Remove && len(held) == 0
+	o.Incidents, o.Removed = protocol.Incidents{BlockedDeletions: held}.OrNil(), w.Remove && len(held) == 0
 	return o
 }
 
 // heldOn returns the held deletions of a work on a cluster.
-func (s *scene) heldOn(cluster string, w *work.Work) []protocol.Braked {
+func (s *scene) heldOn(cluster string, w *work.Work) []protocol.BlockedDeletion {
 	goes := maps.Clone(s.objects[cluster])
 	maps.DeleteFunc(goes, func(id api.ID, by api.PlacementKey) bool {
 		return by != w.Placement || slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id })
 	})
-	var held []protocol.Braked
+	var held []protocol.BlockedDeletion
 	for id, by := range s.objects[cluster] {
 		wanted := slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id })
 		if why := w.DeletionBlocked(id, slices.Collect(maps.Keys(goes))); by == w.Placement && !wanted && why != "" {
-			held = append(held, protocol.Braked{ID: id, Why: why})
+			held = append(held, protocol.BlockedDeletion{ID: id, Why: why})
 		}
 	}
-	slices.SortFunc(held, func(a, b protocol.Braked) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(held, func(a, b protocol.BlockedDeletion) int { return a.ID.Compare(b.ID) })
 	return held
 }
 

@@ -127,12 +127,12 @@ func keptClusters(bs []placement.Binding) []string {
 
 // warnIdleOverrides warns of overrides of a placement that have no rule for any of its clusters.
 func (pl *placementPlanner) warnIdleOverrides(p *Placement) {
-	for _, name := range pl.current.prepared.renderer.Idle(pl.planner.heldClusters(p)) {
+	for _, name := range pl.current.prepared.renderer.Idle(pl.planner.boundClusters(p)) {
 		p.Warnings = append(p.Warnings, pl.planner.memo.inForce.overrideWarning(name, "spec.policy.overrideRules", "has no rule for any cluster the placement holds"))
 	}
 }
 
-func (pl *planner) heldClusters(p *Placement) iter.Seq[placement.Cluster] {
+func (pl *planner) boundClusters(p *Placement) iter.Seq[placement.Cluster] {
 	return func(yield func(placement.Cluster) bool) {
 		for _, b := range p.Schedule.Bindings {
 			if c, declared := pl.memo.members.Cluster(b.Cluster); declared && !b.Unscheduled && !yield(c) {

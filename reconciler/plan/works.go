@@ -53,7 +53,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster, w *work.Work) *
 	c.DeleteAllowed = w.AllowDelete
 	paused, proven := pl.planner.paused[c.Binding.Cluster] != "", c.Unusual().provenContent
 	switch {
-	case (paused || pl.planner.heldBySuccessor(p, c)) && c.Binding.Removing:
+	case (paused || pl.planner.successorHas(p, c)) && c.Binding.Removing:
 		w.Keep = true
 	case c.Binding.Removing:
 		w.Remove = true
@@ -126,9 +126,9 @@ func strategy(s api.PlacementSpec) api.ApplyStrategy {
 	return *s.Strategy.ApplyStrategy
 }
 
-// heldBySuccessor reports whether the new key of a renamed placement is assigned the same revision on a cluster, and
+// successorHas reports whether the new key of a renamed placement is assigned the same revision on a cluster, and
 // the content of that revision is not known. Then the cluster keeps its objects under the earlier key as well.
-func (pl *planner) heldBySuccessor(p *Placement, c *OnCluster) bool {
+func (pl *planner) successorHas(p *Placement, c *OnCluster) bool {
 	if c.PreviousContent != nil || c.notRenderable || p.Record.Into == (api.PlacementKey{}) {
 		return false
 	}

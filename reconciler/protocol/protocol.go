@@ -99,13 +99,14 @@ type WorkState struct {
 	Incidents *Incidents `json:",omitempty"`
 }
 
-// Incidents are what few works have: drift, and deletions that were made, are held or are not finished. They are immutable.
+// Incidents are what few works have: drift, and deletions that were made, are blocked or are not finished. They are immutable.
 type Incidents struct {
 	// Drifts are the recorded drifts; if there are very many, only the newest.
-	Drifts         []Drift         `json:",omitempty"`
-	Braked         []Braked        `json:",omitempty"` // the objects whose deletion is held
-	Deletions      []Deletion      `json:",omitempty"` // since the last report, oldest first
-	DeletionErrors []DeletionError `json:",omitempty"`
+	Drifts []Drift `json:",omitempty"`
+	// BlockedDeletions are stored under their first name, so that ledgers of earlier versions can be read.
+	BlockedDeletions []BlockedDeletion `json:"Braked,omitempty"`
+	Deletions        []Deletion        `json:",omitempty"` // since the last report, oldest first
+	DeletionErrors   []DeletionError   `json:",omitempty"`
 	// Lingering are the objects that have a deletion timestamp and still exist. Of these, Collecting
 	// wait for the garbage collector to delete their dependents, and Finalizing have finalizers.
 	Lingering  []api.ID     `json:",omitempty"`
@@ -127,7 +128,7 @@ func (w *WorkState) Unusual() Incidents {
 
 // OrNil returns the incidents; nil if there are none.
 func (in Incidents) OrNil() *Incidents {
-	if len(in.Drifts)+len(in.Braked)+len(in.Deletions)+len(in.DeletionErrors)+len(in.Lingering)+len(in.Waiting) == 0 {
+	if len(in.Drifts)+len(in.BlockedDeletions)+len(in.Deletions)+len(in.DeletionErrors)+len(in.Lingering)+len(in.Waiting) == 0 {
 		return nil
 	}
 	return &in
@@ -162,8 +163,8 @@ type Finalizing struct {
 	Finalizers string
 }
 
-// A Braked is an object whose deletion is held, and why.
-type Braked struct {
+// A BlockedDeletion is an object whose deletion needs a commit that allows it, and why.
+type BlockedDeletion struct {
 	ID  api.ID
 	Why string
 }

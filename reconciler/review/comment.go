@@ -68,7 +68,7 @@ func (r *Result) body(s subject) string {
 	if r.Conflict == "" && r.Refused == "" && !refuses(r.Problems) {
 		c.add(r.summary())
 		c.add(r.membersText(s.asking))
-		c.add(r.heldText())
+		c.add(r.blockedText())
 		c.add(r.placementsText())
 		r.contentsText(c, s)
 		r.clustersText(c)
@@ -128,21 +128,21 @@ func (r *Result) summary() string {
 	return text + "\n\n"
 }
 
-// heldText says which deletions would be held, and what allows them.
-func (r *Result) heldText() string {
+// blockedText says which deletions would be blocked, and what allows them.
+func (r *Result) blockedText() string {
 	type reason struct{ placement, why string }
 	on := map[reason][]string{}
 	objects := map[reason][]string{}
 	var reasons []reason
 	var placements []string
-	var held []forecast.Deletion
+	var blocked []forecast.Deletion
 	clusters := map[string]bool{}
 	for _, d := range r.Deletions() {
-		if d.Held == "" {
+		if d.Blocked == "" {
 			continue
 		}
-		held, clusters[d.Cluster] = append(held, d), true
-		key := reason{d.Placement, d.Held}
+		blocked, clusters[d.Cluster] = append(blocked, d), true
+		key := reason{d.Placement, d.Blocked}
 		if on[key] == nil {
 			reasons = append(reasons, key)
 		}
@@ -156,11 +156,11 @@ func (r *Result) heldText() string {
 			placements = append(placements, d.Placement)
 		}
 	}
-	if held == nil {
+	if blocked == nil {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**The deletion of %s on %s would be held** until the message of a commit on the base has the trailer\n\n", markdown.Count(forecast.CountObjects(held), "object"), markdown.Count(len(clusters), "cluster"))
+	fmt.Fprintf(&b, "**The deletion of %s on %s would be held** until the message of a commit on the base has the trailer\n\n", markdown.Count(forecast.CountObjects(blocked), "object"), markdown.Count(len(clusters), "cluster"))
 	slices.Sort(placements)
 	b.WriteString(markdown.CodeBlock("text", conditions.AllowTrailer(strings.Join(placements, ", "))+"\n"))
 	b.WriteString("\nPut it into the message of the merge or squash commit. In the message of another commit of the pull request it has no effect.\n\n")

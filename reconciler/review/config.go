@@ -64,7 +64,7 @@ type Config struct {
 	Attempt func(commit string) (end func(), err error)
 	// Try runs a trial on a member; nil runs none.
 	Try func(ctx context.Context, t Trial) ([]member.Change, error)
-	// Brake decides which deletions members hold.
+	// Brake decides which deletions members block.
 	Brake forecast.Brake
 	// Fleet is the name of the fleet, and Base the tracked branch.
 	Fleet, Base string

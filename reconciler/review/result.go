@@ -57,8 +57,8 @@ func (r *Result) Deletions() []forecast.Deletion {
 // totals are the numbers of objects with each operation, each counted once however many clusters have it, and of
 // clusters with any.
 type totals struct {
-	created, changed, deleted, held, released, passed int
-	objects, clusters                                 int
+	created, changed, deleted, blocked, released, passed int
+	objects, clusters                                    int
 	// there and thereOn are the objects and clusters on which somebody has made the change already. all says that this
 	// is so for all changes.
 	there, thereOn int
@@ -91,8 +91,8 @@ func (r *Result) totals() totals {
 		}
 		for _, d := range c.Deleted {
 			operation(&t.deleted, d.ID(), c.Cluster, r.isDeleted(d))
-			if d.Held != "" {
-				count(&t.held, d.ID().String())
+			if d.Blocked != "" {
+				count(&t.blocked, d.ID().String())
 			}
 		}
 		for _, o := range c.Released {
@@ -160,8 +160,8 @@ func (r *Result) Status() (forge.StatusState, string) {
 	case t.there > 0:
 		text += fmt.Sprintf(", %d of them already there on %s", t.there, markdown.Count(t.thereOn, "cluster"))
 	}
-	if t.held > 0 {
-		text += fmt.Sprintf(", %s held", markdown.Count(t.held, "deletion"))
+	if t.blocked > 0 {
+		text += fmt.Sprintf(", %s held", markdown.Count(t.blocked, "deletion"))
 	}
 	return forge.StatusSuccess, text
 }
@@ -218,7 +218,7 @@ func changesOf(c forecast.ClusterChange) []string {
 	}
 	for _, d := range c.Deleted {
 		line := fmt.Sprintf("- %s (%s)", d.ID(), d.Placement)
-		if d.Held != "" {
+		if d.Blocked != "" {
 			line += ", held"
 		}
 		out = append(out, line)

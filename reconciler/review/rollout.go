@@ -142,7 +142,7 @@ func (r *rollout) status(report *status.Report, commit string) forge.Status {
 	switch {
 	case p.failure != "":
 		return r.commitStatus(commit, forge.StatusFailure, p.text()+"; "+p.failure)
-	case p.done < len(p.clusters) || p.held > 0 || p.missing != "":
+	case p.done < len(p.clusters) || p.blocked > 0 || p.missing != "":
 		return r.commitStatus(commit, forge.StatusPending, p.text())
 	case len(p.clusters) == 0:
 		return r.commitStatus(commit, forge.StatusSuccess, noClusterChanges)
@@ -156,7 +156,7 @@ const noClusterChanges = "no cluster changes"
 type progress struct {
 	clusters  map[string]bool // whether each cluster has all of them, and they are available
 	done      int
-	held      int
+	blocked   int
 	suspended int
 	failure   string
 	// missing is the first reason why a placement is not scheduled as its policy asks for, or not on all clusters during its rollout.
@@ -168,8 +168,8 @@ func (p *progress) text() string {
 	if p.suspended > 0 {
 		text += fmt.Sprintf(", %d suspended", p.suspended)
 	}
-	if p.held > 0 {
-		text += fmt.Sprintf("; %s held until a commit allows them", markdown.Count(p.held, "deletion"))
+	if p.blocked > 0 {
+		text += fmt.Sprintf("; %s held until a commit allows them", markdown.Count(p.blocked, "deletion"))
 	}
 	if p.missing != "" {
 		text += "; " + p.missing
@@ -191,7 +191,7 @@ func progressOf(r *status.Report, commit string) *progress {
 		concerned := false
 		for i := range d.Clusters {
 			c := &d.Clusters[i]
-			p.held += len(c.HeldDeletions)
+			p.blocked += len(c.BlockedDeletions)
 			if c.Commit != commit && c.Behind == 0 && c.Waits == "" && !c.Removing {
 				continue
 			}
@@ -199,7 +199,7 @@ func progressOf(r *status.Report, commit string) *progress {
 			if verdicts[i].Reason == fulfilment.Suspended {
 				suspended[c.Cluster] = true
 			}
-			done := verdicts[i].Degree == fulfilment.Fulfilled || verdicts[i].Reason == fulfilment.DeletionsHeld && c.Available
+			done := verdicts[i].Degree == fulfilment.Fulfilled || verdicts[i].Reason == fulfilment.DeletionsBlocked && c.Available
 			p.add(c.Cluster, done && c.Behind == 0)
 			if p.failure == "" && c.Failure != "" {
 				why, _, _ := strings.Cut(c.Failure, "\n")

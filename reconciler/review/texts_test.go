@@ -116,7 +116,7 @@ func TestLinesOfAClusterChange(t *testing.T) {
 	for want, c := range map[string]forecast.ClusterChange{
 		"+ ConfigMap/web/one (crp/web)":                                                            {Gained: []forecast.Object{object("ConfigMap", "one")}},
 		"- ConfigMap/web/one (crp/web)":                                                            {Deleted: []forecast.Deletion{{Object: object("ConfigMap", "one")}}},
-		"- ConfigMap/web/one (crp/web), held":                                                      {Deleted: []forecast.Deletion{{Object: object("ConfigMap", "one"), Held: "too many"}}},
+		"- ConfigMap/web/one (crp/web), held":                                                      {Deleted: []forecast.Deletion{{Object: object("ConfigMap", "one"), Blocked: "too many"}}},
 		"# ConfigMap/web/one (crp/web) stays and is released":                                      {Released: []forecast.Object{object("ConfigMap", "one")}},
 		"# ConfigMap/web/one moves from crp/old to crp/web":                                        {Passed: []forecast.PassedObject{{Object: object("ConfigMap", "one"), From: "crp/old"}}},
 		"# the cluster leaves the fleet; 2 objects stay there and are released":                    {Gone: true, Lost: make([]forecast.Object, 2)},
@@ -180,7 +180,7 @@ func TestListsOfACommentAreCut(t *testing.T) {
 		r.Rollouts = append(r.Rollouts, forecast.Rollout{Placement: fmt.Sprint(i)})
 	}
 	for i := range maxGroups + 4 {
-		d := forecast.Deletion{Held: fmt.Sprint("reason ", i), Object: forecast.Object{Kind: "ConfigMap", Name: fmt.Sprint(i), Placement: "crp/web"}}
+		d := forecast.Deletion{Blocked: fmt.Sprint("reason ", i), Object: forecast.Object{Kind: "ConfigMap", Name: fmt.Sprint(i), Placement: "crp/web"}}
 		r.Changes.Clusters = append(r.Changes.Clusters, forecast.ClusterChange{Cluster: fmt.Sprint(i), Deleted: []forecast.Deletion{d}})
 	}
 	var groups comment
@@ -193,7 +193,7 @@ func TestListsOfACommentAreCut(t *testing.T) {
 		"objects":    {changes.text.String(), "\nand 2 more objects\n"},
 		"placements": {r.placementsText(), "\n- and 3 more\n"},
 		"rollouts":   {r.rolloutsText(), "\n- and 3 more\n"},
-		"deletions":  {r.heldText(), "\n- and 4 more\n"},
+		"deletions":  {r.blockedText(), "\n- and 4 more\n"},
 		"groups":     {groups.text.String(), "\nand 5 more groups of clusters\n"},
 		"fields":     {changeTitle(content(maxPaths + 6)), ", and 6 more fields"},
 		"lines":      {long.changeText(0, subject{}), "\n# and 106 more lines\n"},
@@ -211,7 +211,7 @@ func TestListsOfACommentAreCut(t *testing.T) {
 // The description of the status says the worst that is known.
 func TestTheStatusOfAPlan(t *testing.T) {
 	failure := problem.List{{Severity: problem.Failure, Message: "x"}, {Severity: problem.Warning, Message: "y"}}
-	deleted := forecast.Changes{Clusters: []forecast.ClusterChange{{Cluster: "a", Deleted: []forecast.Deletion{{Held: "too many", Object: forecast.Object{Name: "one"}}, {}}}}}
+	deleted := forecast.Changes{Clusters: []forecast.ClusterChange{{Cluster: "a", Deleted: []forecast.Deletion{{Blocked: "too many", Object: forecast.Object{Name: "one"}}, {}}}}}
 	denied := &Answers{Members: []Answer{{Changes: []member.Change{{Effect: member.Fails}}}}}
 	for want, r := range map[string]*Result{
 		"failure: cannot be merged: x.yaml":                {Conflict: "x.yaml", Refused: "no placement"},
@@ -250,7 +250,7 @@ func TestPublicReasons(t *testing.T) {
 func TestCalendarOfARollout(t *testing.T) {
 	r := Result{Rollouts: []forecast.Rollout{{
 		Placement: "crp/web", Clusters: 2, MaxUnavailable: 1, MaxSurge: 1, First: []string{"oslo"},
-		Held: []forecast.HeldClusters{{Why: "new content waits: the window *nights* is closed until Sat 2026-11-28 22:00 CET", Clusters: []string{"paris"}}},
+		Waiting: []forecast.WaitingClusters{{Why: "new content waits: the window *nights* is closed until Sat 2026-11-28 22:00 CET", Clusters: []string{"paris"}}},
 	}}}
 	const want = "- `crp/web`: 2 clusters, at most 1 unavailable and 1 added at a time; first `oslo`\n" +
 		"  - `paris: new content waits: the window *nights* is closed until Sat 2026-11-28 22:00 CET`\n"

@@ -208,7 +208,7 @@ func (p *scrape) placements() (members map[string]*summary) {
 				on.add(&c)
 			}
 			failed += c.FailedObjects
-			held += c.HeldDeletions
+			held += c.BlockedDeletions
 			if c.Overdue {
 				overdue++
 			}
@@ -286,7 +286,7 @@ func (p *scrape) outstanding() {
 func (p *scrape) members(sums map[string]*summary) {
 	for _, m := range p.report.Clusters {
 		up := 0.0
-		if status.IsHealthy(m) && !status.IsHeldByOthers(m) {
+		if status.IsHealthy(m) && !status.IsClaimedByOthers(m) {
 			up = 1
 		}
 		for _, c := range m.Status.Conditions {

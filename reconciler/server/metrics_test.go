@@ -43,8 +43,8 @@ func measured() *status.Report {
 				Clusters: []status.ClusterDetail{
 					{Cluster: "a", Applied: true, Available: true}, {Cluster: "east", Commit: "fedcba9876543210", Applied: true, Failure: "no image", FailedObjects: 2, Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
 					{Cluster: "c", Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
-					{Cluster: "west", Applied: true, Available: true, Waits: "waits", Behind: 3, BehindSince: time.Unix(1_699_999_900, 0), Hold: &status.Hold{Overdue: true}},
-					{Cluster: "e", Applied: true, Removing: true, Waits: "waits", HeldDeletions: []string{"Namespace/web: because"}},
+					{Cluster: "west", Applied: true, Available: true, Waits: "waits", Behind: 3, BehindSince: time.Unix(1_699_999_900, 0), Deferral: &status.Deferral{Overdue: true}},
+					{Cluster: "e", Applied: true, Removing: true, Waits: "waits", BlockedDeletions: []string{"Namespace/web: because"}},
 				},
 			},
 			{Placement: "rp/team/db", Selected: 1, Rollout: &status.Rollout{Started: time.Unix(1, 0), Finished: time.Unix(2, 0)}, Clusters: []status.ClusterDetail{{Cluster: "east", Applied: true, Available: true}}},
@@ -175,7 +175,7 @@ func TestMetricOfMemberProblems(t *testing.T) {
 
 // A member that another fleet or another member holds is not up, however ready it is. One whose
 // credentials or permissions have a problem is.
-func TestHeldMembersAreNotUp(t *testing.T) {
+func TestClaimedMembersAreNotUp(t *testing.T) {
 	for problem, test := range map[string]struct {
 		typ, reason string
 		want        string

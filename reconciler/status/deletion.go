@@ -29,8 +29,8 @@ func (b *builder) terminate(e *placementEntry) {
 	at := metav1.NewTime(record.DeletedAt)
 	set := &conditionSet{b: b}
 	set.add(b.prefix()+api.Scheduled, conditions.False(api.PlacementDeleted, deletedText(b.p)))
-	if v, held := conditions.DeletionsHeld(b.p, b.p.Clusters...); held {
-		set.add(api.DeletionsHeld, v)
+	if v, blocked := conditions.DeletionsBlocked(b.p, b.p.Clusters...); blocked {
+		set.add(api.DeletionsBlocked, v)
 	}
 	for i := range set.list {
 		set.list[i].LastTransitionTime = at

@@ -65,24 +65,25 @@ type ClusterDetail struct {
 	Cause       string `json:"cause,omitempty"`
 	Failure     string `json:"failure,omitempty"`
 	Progressing bool   `json:"progressing,omitempty"`
-	Waits       string `json:"held,omitempty"` // why the cluster does not get the newest content yet
-	// Hold is set if it waits for the end of a freeze or the opening of a window.
-	Hold      *Hold  `json:"hold,omitempty"`
-	Suspended string `json:"suspended,omitempty"` // why the placement writes nothing to the cluster; empty if it does
-	Removing  bool   `json:"removing,omitempty"`  // the content is being removed
-	// HeldDeletions are the objects whose deletion is held until a commit with the trailer
+	// Waits is why the cluster does not get the newest content yet. Deferral is set if it waits for the end of a freeze or
+	// the opening of a window. Their JSON fields, and that of BlockedDeletions, keep the names that their schema promises.
+	Waits     string    `json:"held,omitempty"`
+	Deferral  *Deferral `json:"hold,omitempty"`
+	Suspended string    `json:"suspended,omitempty"` // why the placement writes nothing to the cluster; empty if it does
+	Removing  bool      `json:"removing,omitempty"`  // the content is being removed
+	// BlockedDeletions are the objects whose deletion is blocked until a commit with the trailer
 	// Gitfleet-Allow-Delete allows it, each with the reason. Deleting counts those for which a
 	// commit has allowed it since.
-	HeldDeletions  []string `json:"braked,omitempty"`
-	DeletionErrors []string `json:"deletionErrors,omitempty"` // objects whose deletion fails and is retried, and why
-	Deleting       int      `json:"deleting,omitempty"`
+	BlockedDeletions []string `json:"braked,omitempty"`
+	DeletionErrors   []string `json:"deletionErrors,omitempty"` // objects whose deletion fails and is retried, and why
+	Deleting         int      `json:"deleting,omitempty"`
 	// Lingering are objects that have a deletion timestamp and still exist, since when, their finalizers,
 	// and conditions that say why. Objects that are deleted once these are gone follow.
 	Lingering []string `json:"lingering,omitempty"`
 }
 
-// A Hold is a freeze or a closed window that new content waits for.
-type Hold struct {
+// A Deferral is a freeze or a closed window that new content waits for.
+type Deferral struct {
 	// Until is when new content may come; zero if that is not known.
 	Until time.Time `json:"until,omitzero"`
 	// Overdue says that it has waited for longer than the maxAge of the window.

@@ -169,7 +169,7 @@ type facts uint8
 const (
 	isUpdated facts = 1 << iota // the placement stays there, and has applied its newest content
 	isDrifted                   // there are drifts
-	isHeld                      // deletions are held
+	isBlocked                   // deletions are blocked
 	isSilent                    // the member has not reported about the assigned revision
 )
 

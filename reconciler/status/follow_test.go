@@ -36,7 +36,7 @@ func observed(t *rapid.T, cluster string, w *work.Work, at time.Time) protocol.W
 	case "failed":
 		o.Exceptions = []protocol.ObjectState{{ID: id, Applied: protocol.Verdict{Reason: api.ManifestApplyFailed, Cause: "no"}}}
 	case "held":
-		o.Removed, o.Incidents = false, &protocol.Incidents{Braked: []protocol.Braked{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}}
+		o.Removed, o.Incidents = false, &protocol.Incidents{BlockedDeletions: []protocol.BlockedDeletion{{ID: api.ID{Kind: "ConfigMap", Name: "old"}, Why: "it is guarded"}}}
 	case "drifted":
 		o.Incidents = &protocol.Incidents{Drifts: []protocol.Drift{{ID: id, State: api.DriftRepaired, Count: 1, FirstSeen: at, LastSeen: at}}}
 	case "foreign":

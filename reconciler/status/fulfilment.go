@@ -40,7 +40,7 @@ func NewJudge(r *Report, goal Goal) *Judge {
 // UsabilityOf returns whether gitfleet can write to a member cluster, from the conditions of its MemberCluster.
 func UsabilityOf(c *api.MemberCluster) fulfilment.Usability {
 	switch {
-	case IsHeldByOthers(c), MissingPermissions(c) != nil:
+	case IsClaimedByOthers(c), MissingPermissions(c) != nil:
 		return fulfilment.Refused
 	case IsHealthy(c):
 		return fulfilment.Usable
@@ -55,8 +55,8 @@ func IsHealthy(c *api.MemberCluster) bool {
 	})
 }
 
-// IsHeldByOthers reports whether another fleet or another member holds the cluster, which may be healthy all the same.
-func IsHeldByOthers(c *api.MemberCluster) bool {
+// IsClaimedByOthers reports whether another fleet or another member has claimed the cluster, which may be healthy all the same.
+func IsClaimedByOthers(c *api.MemberCluster) bool {
 	joined := meta.FindStatusCondition(c.Status.Conditions, api.Joined)
 	return joined != nil && joined.Status == metav1.ConditionFalse && (joined.Reason == api.MemberClusterForeign || joined.Reason == api.MemberClusterDuplicate)
 }
@@ -126,7 +126,7 @@ func (j *Judge) cluster(d *Detail, c *ClusterDetail, s *api.PerClusterPlacementS
 	}
 	f := fulfilment.Cluster{
 		Usability: usability, Done: c.Available || compared(s) || j.goal == ToBeApplied && c.Applied,
-		Suspended: c.Suspended != "", Held: len(c.HeldDeletions) > 0, Undeleted: len(c.DeletionErrors) > 0,
+		Suspended: c.Suspended != "", DeletionsBlocked: len(c.BlockedDeletions) > 0, Undeleted: len(c.DeletionErrors) > 0,
 		Failed: j.failed(c, s), Deleting: c.Deleting > 0, Waits: c.Waits != "", Removing: c.Removing, Lingers: len(c.Lingering) > 0, Stopped: d.Stopped != "",
 	}
 	degree, why := f.Of()
@@ -199,16 +199,16 @@ type State string
 
 // The states.
 const (
-	StateAvailable   State = "available"   // has the newest content, which is available
-	StateProgressing State = "progressing" // has the newest content, which is not available yet
-	StateRolling     State = "rolling"     // is being updated
-	StateWaiting     State = "waiting"     // its update has not begun
-	StateFailed      State = "failed"      // something was refused, or will not become available
-	StateUnreachable State = "unreachable" // the cluster does not answer
-	StateForbidden   State = "forbidden"   // the cluster cannot be used: permissions are missing
-	StateForeign     State = "foreign"     // another fleet or member holds the cluster; only for members
-	StateRemoving    State = "removing"    // its content is being removed
-	StateHeld        State = "held"        // its deletions wait for a commit that allows them
+	StateAvailable        State = "available"   // has the newest content, which is available
+	StateProgressing      State = "progressing" // has the newest content, which is not available yet
+	StateRolling          State = "rolling"     // is being updated
+	StateWaiting          State = "waiting"     // its update has not begun
+	StateFailed           State = "failed"      // something was refused, or will not become available
+	StateUnreachable      State = "unreachable" // the cluster does not answer
+	StateForbidden        State = "forbidden"   // the cluster cannot be used: permissions are missing
+	StateForeign          State = "foreign"     // another fleet or member holds the cluster; only for members
+	StateRemoving         State = "removing"    // its content is being removed
+	StateDeletionsBlocked State = "held"        // its deletions are blocked until a commit allows them
 )
 
 // StateOf returns the state of a placement on a cluster. s is the status of the placement
@@ -217,16 +217,16 @@ func StateOf(c *ClusterDetail, s *api.PerClusterPlacementStatus, members MemberS
 	switch away := members.Of(c.Cluster); {
 	case away != StateAvailable:
 		return away
-	case c.Removing && len(c.HeldDeletions) > 0:
-		return StateHeld
+	case c.Removing && len(c.BlockedDeletions) > 0:
+		return StateDeletionsBlocked
 	case c.Removing:
 		return StateRemoving
 	case FailureOf(c, s) != "":
 		return StateFailed
 	case c.Waits != "":
 		return StateWaiting
-	case len(c.HeldDeletions) > 0:
-		return StateHeld
+	case len(c.BlockedDeletions) > 0:
+		return StateDeletionsBlocked
 	case c.Available:
 		return StateAvailable
 	case c.Applied || c.Progressing:

@@ -21,7 +21,7 @@ func untrue(reason, message string) *api.PerClusterPlacementStatus {
 // A cluster is in exactly one state: the first that applies of unreachable and forbidden, held and
 // removing, failed, waiting, held, available, progressing and rolling.
 func TestStateOf(t *testing.T) {
-	braked := []string{"ConfigMap/web/one: too much"}
+	blocked := []string{"ConfigMap/web/one: too much"}
 	for name, test := range map[string]struct {
 		detail ClusterDetail
 		status *api.PerClusterPlacementStatus
@@ -29,15 +29,15 @@ func TestStateOf(t *testing.T) {
 		want   State
 	}{
 		"unreachable before all others":     {ClusterDetail{Available: true, Removing: true, Failure: "denied"}, nil, StateUnreachable, StateUnreachable},
-		"forbidden before all others":       {ClusterDetail{Waits: "waits", HeldDeletions: braked}, nil, StateForbidden, StateForbidden},
+		"forbidden before all others":       {ClusterDetail{Waits: "waits", BlockedDeletions: blocked}, nil, StateForbidden, StateForbidden},
 		"no longer a member":                {ClusterDetail{Cluster: "gone", Available: true}, nil, StateAvailable, StateUnreachable},
-		"removing with held deletions":      {ClusterDetail{Removing: true, HeldDeletions: braked}, nil, StateAvailable, StateHeld},
+		"removing with held deletions":      {ClusterDetail{Removing: true, BlockedDeletions: blocked}, nil, StateAvailable, StateDeletionsBlocked},
 		"removing before failed":            {ClusterDetail{Removing: true, Failure: "denied"}, nil, StateAvailable, StateRemoving},
-		"failed before held":                {ClusterDetail{Failure: "denied", HeldDeletions: braked}, nil, StateAvailable, StateFailed},
+		"failed before held":                {ClusterDetail{Failure: "denied", BlockedDeletions: blocked}, nil, StateAvailable, StateFailed},
 		"refused while an update is due":    {ClusterDetail{Waits: "waits"}, untrue(api.OverriddenFailed, "no such field"), StateAvailable, StateFailed},
-		"waiting before held":               {ClusterDetail{Waits: "waits", HeldDeletions: braked}, nil, StateAvailable, StateWaiting},
+		"waiting before held":               {ClusterDetail{Waits: "waits", BlockedDeletions: blocked}, nil, StateAvailable, StateWaiting},
 		"a failure of earlier content":      {ClusterDetail{Waits: "waits", Failure: "denied"}, nil, StateAvailable, StateWaiting},
-		"held before available":             {ClusterDetail{Available: true, Applied: true, HeldDeletions: braked}, nil, StateAvailable, StateHeld},
+		"held before available":             {ClusterDetail{Available: true, Applied: true, BlockedDeletions: blocked}, nil, StateAvailable, StateDeletionsBlocked},
 		"available":                         {ClusterDetail{Available: true, Applied: true}, nil, StateAvailable, StateAvailable},
 		"applied and not available":         {ClusterDetail{Applied: true}, nil, StateAvailable, StateProgressing},
 		"being applied":                     {ClusterDetail{Progressing: true}, untrue(api.NotAllWorkHaveBeenApplied, "1 object"), StateAvailable, StateProgressing},

@@ -104,8 +104,8 @@ func saidBy(rt *rapid.T, now time.Time, cluster string, w *work.Work) protocol.W
 	}
 	o.Done = rapid.IntRange(0, 3).Draw(rt, "done") > 0
 	var in protocol.Incidents
-	if rapid.IntRange(0, 5).Draw(rt, "braked") == 0 {
-		in.Braked = []protocol.Braked{{ID: api.ID{Kind: "Namespace", Name: "old"}, Why: "a namespace is never deleted unasked"}}
+	if rapid.IntRange(0, 5).Draw(rt, "blocked") == 0 {
+		in.BlockedDeletions = []protocol.BlockedDeletion{{ID: api.ID{Kind: "Namespace", Name: "old"}, Why: "a namespace is never deleted unasked"}}
 	}
 	o.Untrackable = rapid.IntRange(0, 1).Draw(rt, "untrackable")
 	for _, m := range w.Manifests {

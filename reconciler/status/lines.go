@@ -73,8 +73,8 @@ func factsOf(p *plan.Placement, c *plan.OnCluster) (out facts) {
 	if len(drifts(p, c)) > 0 {
 		out |= isDrifted
 	}
-	if held, pending := c.HeldDeletions(); len(held) > 0 && !pending {
-		out |= isHeld
+	if blocked, pending := c.BlockedDeletions(); len(blocked) > 0 && !pending {
+		out |= isBlocked
 	}
 	if c.Seen() == nil {
 		out |= isSilent

@@ -118,8 +118,8 @@ func TestYieldedObjectsNameTheOwner(t *testing.T) {
 // cannot be deleted.
 func TestClusterDetails(t *testing.T) {
 	id := func(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }
-	braked := func(seen *protocol.WorkState) *protocol.WorkState {
-		seen.Incidents = &protocol.Incidents{Braked: []protocol.Braked{{ID: id("old"), Why: "too many"}}}
+	blocked := func(seen *protocol.WorkState) *protocol.WorkState {
+		seen.Incidents = &protocol.Incidents{BlockedDeletions: []protocol.BlockedDeletion{{ID: id("old"), Why: "too many"}}}
 		return seen
 	}
 	bound := noon.Add(-time.Minute)
@@ -142,8 +142,8 @@ func TestClusterDetails(t *testing.T) {
 		"suspended":                  {change(change(assigned("east", done()), applied), func(c *plan.OnCluster) { c.Circumstances = &plan.Circumstances{Suspended: "suspended by jo"} }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Suspended: "suspended by jo"}, 1},
 		"being removed":              {change(assigned("east", done()), func(c *plan.OnCluster) { c.Binding.Removing = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Removing: true}, 0},
 		"unscheduled":                {change(assigned("east", done()), func(c *plan.OnCluster) { c.Binding.Unscheduled = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3}, 0},
-		"deletions are held":         {change(assigned("east", braked(done())), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, HeldDeletions: []string{"ConfigMap/web/old: too many"}}, 1},
-		"held deletions are allowed": {change(change(assigned("east", braked(done())), applied), func(c *plan.OnCluster) { c.DeleteAllowed = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Deleting: 1}, 1},
+		"deletions are held":         {change(assigned("east", blocked(done())), applied), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, BlockedDeletions: []string{"ConfigMap/web/old: too many"}}, 1},
+		"held deletions are allowed": {change(change(assigned("east", blocked(done())), applied), func(c *plan.OnCluster) { c.DeleteAllowed = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Deleting: 1}, 1},
 		"deletions fail and linger": {change(assigned("east", &protocol.WorkState{Done: true, Total: 3, Incidents: &protocol.Incidents{DeletionErrors: []protocol.DeletionError{{ID: id("a"), Message: "denied"}}, Lingering: []api.ID{id("b"), id("c"), id("d")},
 			Finalizing: []protocol.Finalizing{{ID: id("b"), Finalizers: "example.com/x"}}, Collecting: []api.ID{id("c")}}}), applied), nil, ClusterDetail{
 			Commit: "v2", Applied: true, Available: true, Objects: 3, DeletionErrors: []string{"ConfigMap/web/a: denied"},

@@ -36,23 +36,23 @@ func (b *builder) cluster(at int, d placement.Decision, index string) api.PerClu
 		}
 	}
 	b.documentedOn(&set)
-	if v, held := conditions.DeletionsHeld(b.p, on.OnCluster); held {
-		set.add(api.DeletionsHeld, v)
+	if v, blocked := conditions.DeletionsBlocked(b.p, on.OnCluster); blocked {
+		set.add(api.DeletionsBlocked, v)
 	}
 	s.Conditions = b.finish(set, s.ClusterName)
 	on.AddObjects(&s)
 	return s
 }
 
-// bareDetail returns the details of a cluster without the texts about its objects, and the deletions that are held.
-func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, held []protocol.Braked) {
+// bareDetail returns the details of a cluster without the texts about its objects, and the deletions that are blocked.
+func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, blocked []protocol.BlockedDeletion) {
 	lag := p.Lag(c)
 	e = ClusterDetail{
 		Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Behind: lag.Commits, BehindSince: lag.Since,
 		Failure: c.Unusual().Failure, Waits: c.Waits, Suspended: c.Unusual().Suspended, Removing: c.Binding.Removing,
 	}
 	if c.Deferred {
-		e.Hold = &Hold{c.DeferredUntil(), c.Overdue}
+		e.Deferral = &Deferral{c.DeferredUntil(), c.Overdue}
 	}
 	seen := c.Seen()
 	if seen == nil {
@@ -62,17 +62,17 @@ func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, held []p
 	e.Applied, e.Available, e.Objects = ours && seen.Applied(), ours && seen.Available(), seen.Total
 	e.Progressing = ours && seen.Done && !e.Available && c.Unusual().Failure == "" && seen.Failed() == nil
 	e.FailedObjects = seen.FailedObjects()
-	held, pending := c.HeldDeletions()
+	blocked, pending := c.BlockedDeletions()
 	if pending {
-		e.Deleting, held = len(held), nil
+		e.Deleting, blocked = len(blocked), nil
 	}
-	return e, held
+	return e, blocked
 }
 
 // clusterDetail returns the details of a cluster.
 func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 	p := b.p
-	e, held := bareDetail(p, c)
+	e, blocked := bareDetail(p, c)
 	seen := c.Seen()
 	if seen == nil {
 		return e
@@ -81,8 +81,8 @@ func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 		e.Cause = b.onCluster(c).Cause()
 	}
 	e.Failure = conditions.FailureText(c.Unusual().Failure, seen)
-	for _, b := range held {
-		e.HeldDeletions = append(e.HeldDeletions, b.ID.String()+": "+b.Why)
+	for _, b := range blocked {
+		e.BlockedDeletions = append(e.BlockedDeletions, b.ID.String()+": "+b.Why)
 	}
 	undeleted := seen.Unusual()
 	for _, f := range undeleted.DeletionErrors {

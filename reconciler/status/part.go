@@ -274,8 +274,8 @@ type Summary struct {
 	Behind            int
 	BehindSince       time.Time
 	Deferred, Overdue bool
-	// FailedObjects and HeldDeletions count objects, as in a ClusterDetail.
-	FailedObjects, HeldDeletions int
+	// FailedObjects and BlockedDeletions count objects, as in a ClusterDetail.
+	FailedObjects, BlockedDeletions int
 }
 
 // Summaries yields a summary of each cluster of the placement with the i-th of the Details.
@@ -284,25 +284,25 @@ func (r *Report) Summaries(i int) iter.Seq[Summary] {
 		if r.onDemand() {
 			p := r.entries.At(i).of
 			for _, c := range p.Clusters {
-				if detail, held := bareDetail(p, c); !yield(detail.summary(len(held))) {
+				if detail, blocked := bareDetail(p, c); !yield(detail.summary(len(blocked))) {
 					return
 				}
 			}
 			return
 		}
 		for j := range r.Details[i].Clusters {
-			if c := &r.Details[i].Clusters[j]; !yield(c.summary(len(c.HeldDeletions))) {
+			if c := &r.Details[i].Clusters[j]; !yield(c.summary(len(c.BlockedDeletions))) {
 				return
 			}
 		}
 	}
 }
 
-// summary returns the summary of a cluster on which so many deletions are held.
-func (c *ClusterDetail) summary(held int) Summary {
+// summary returns the summary of a cluster on which so many deletions are blocked.
+func (c *ClusterDetail) summary(blocked int) Summary {
 	return Summary{
 		Cluster: c.Cluster, Commit: c.Commit, State: c.AssignedState(), Behind: c.Behind, BehindSince: c.BehindSince,
-		Deferred: c.Hold != nil, Overdue: c.Hold != nil && c.Hold.Overdue, FailedObjects: c.FailedObjects, HeldDeletions: held,
+		Deferred: c.Deferral != nil, Overdue: c.Deferral != nil && c.Deferral.Overdue, FailedObjects: c.FailedObjects, BlockedDeletions: blocked,
 	}
 }
 

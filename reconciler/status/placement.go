@@ -91,8 +91,8 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 		}
 	}
 	b.documented(&set)
-	if v, held := conditions.DeletionsHeld(b.p, lineBuilder{b}.clustersWith(isHeld)...); held {
-		set.add(api.DeletionsHeld, v)
+	if v, blocked := conditions.DeletionsBlocked(b.p, lineBuilder{b}.clustersWith(isBlocked)...); blocked {
+		set.add(api.DeletionsBlocked, v)
 	}
 	if b.mirrored() && !b.p.Pending {
 		set.add(b.prefix()+api.StatusSynced, b.statusSynced(of.SelectedResources))

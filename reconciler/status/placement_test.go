@@ -172,7 +172,7 @@ func TestEqualTransitionsAreShared(t *testing.T) {
 func TestALostConditionIsRecorded(t *testing.T) {
 	b := newBuilder()
 	b.in.Ledger.SetPlacement(b.p.Key, ledger.Placement{Transitions: map[string]ledger.Transition{
-		api.Scheduled: {Status: "True", Time: noon}, api.DeletionsHeld: {Status: "True", Time: noon},
+		api.Scheduled: {Status: "True", Time: noon}, api.DeletionsBlocked: {Status: "True", Time: noon},
 	}})
 	b.record = b.in.Ledger.Placement(b.p.Key)
 	set := b.newConditionSet("", -1)
@@ -273,12 +273,12 @@ func TestMetadataOfAPlacement(t *testing.T) {
 
 // The condition DeletionsHeld counts the objects and clusters, names the first object and says what
 // to do. Deletions that a commit has allowed since do not count.
-func TestDeletionsHeld(t *testing.T) {
+func TestDeletionsBlocked(t *testing.T) {
 	braking := func(cluster string, objects ...string) *plan.OnCluster {
 		seen := done()
 		seen.Incidents = &protocol.Incidents{}
 		for _, name := range objects {
-			seen.Incidents.Braked = append(seen.Incidents.Braked, protocol.Braked{ID: api.ID{Kind: "Namespace", Name: name}, Why: "it is not empty"})
+			seen.Incidents.BlockedDeletions = append(seen.Incidents.BlockedDeletions, protocol.BlockedDeletion{ID: api.ID{Kind: "Namespace", Name: name}, Why: "it is not empty"})
 		}
 		return assigned(cluster, seen)
 	}
@@ -295,7 +295,7 @@ func TestDeletionsHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder(test.clusters...)
-			v, held := conditions.DeletionsHeld(b.p, test.clusters...)
+			v, held := conditions.DeletionsBlocked(b.p, test.clusters...)
 			if held != (test.want != "") || v.Message != test.want {
 				t.Errorf("%t: %s\nwant %s", held, v.Message, test.want)
 			}

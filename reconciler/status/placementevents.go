@@ -101,7 +101,7 @@ func (h *eventBuilder) stopped() {
 	}
 }
 
-// deletions adds events about deletions that are held, and about those that fail.
+// deletions adds events about deletions that are blocked, and about those that fail.
 func (h *eventBuilder) deletions() {
 	for i, c := range h.builder.p.Clusters {
 		if h.old != nil && i < len(h.old.of.Clusters) && h.old.of.Clusters[i] == c {
@@ -115,16 +115,16 @@ func (h *eventBuilder) deletions() {
 		if was != nil {
 			before = cmp.Or(was.Seen(), before)
 		}
-		var held, failed []Event
-		if braked, pending := c.HeldDeletions(); !pending {
-			for _, b := range added(before.Unusual().Braked, braked, func(b protocol.Braked) api.ID { return b.ID }) {
-				held = append(held, event.Warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
+		var blocked, failed []Event
+		if deletions, pending := c.BlockedDeletions(); !pending {
+			for _, b := range added(before.Unusual().BlockedDeletions, deletions, func(b protocol.BlockedDeletion) api.ID { return b.ID }) {
+				blocked = append(blocked, event.Warning(api.DeletionBlocked, b.ID.String()+": "+b.Why))
 			}
 		}
 		for _, f := range added(before.Unusual().DeletionErrors, now.Unusual().DeletionErrors, func(f protocol.DeletionError) api.ID { return f.ID }) {
 			failed = append(failed, event.Warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
 		}
-		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, held)
+		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, blocked)
 		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, failed)
 	}
 }

@@ -139,7 +139,7 @@ func TestEventsOfProblems(t *testing.T) {
 		seen := done()
 		seen.Incidents = &protocol.Incidents{}
 		for _, name := range names {
-			seen.Incidents.Braked = append(seen.Incidents.Braked, protocol.Braked{ID: api.ID{Kind: "Namespace", Name: name}, Why: "not empty"})
+			seen.Incidents.BlockedDeletions = append(seen.Incidents.BlockedDeletions, protocol.BlockedDeletion{ID: api.ID{Kind: "Namespace", Name: name}, Why: "not empty"})
 		}
 		return seen
 	}
@@ -253,7 +253,7 @@ func TestEventsOfADeletedPlacement(t *testing.T) {
 	unclear := func(p *plan.Placement) { p.Unclear = "two candidates" }
 	pending := func(p *plan.Placement) { p.Pending = true }
 	heldDeletion := func(p *plan.Placement) {
-		p.Clusters[0].Entry.Seen.Incidents = &protocol.Incidents{Braked: []protocol.Braked{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "not empty"}}}
+		p.Clusters[0].Entry.Seen.Incidents = &protocol.Incidents{BlockedDeletions: []protocol.BlockedDeletion{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "not empty"}}}
 	}
 	const cleaned = "Normal PlacementCleanupFinalizerRemoved Deleted the snapshots and removed the placement cleanup finalizer"
 	for name, test := range map[string]struct {

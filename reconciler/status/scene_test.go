@@ -46,7 +46,7 @@ import (
 //	                         untrackable 2
 //	                         repaired KIND NAMESPACE/NAME TIMES PATH MEMBER HUB MANAGER
 //	                         ended KIND NAMESPACE/NAME
-//	                         braked KIND NAME WHY…
+//	                         blocked KIND NAME WHY…
 //	                         removed
 //	                       and no line if everything is available
 //	turn                   plan, report, and save the ledger
@@ -256,7 +256,7 @@ func judged(r *status.Report) string {
 			on := status.PerCluster(s)
 			fmt.Fprintln(&out, d.Placement, tally, on[""] != nil, status.ScheduleProblem(d, s))
 			for i, c := range d.Clusters {
-				c.Hold = nil // each has its own
+				c.Deferral = nil // each has its own
 				fmt.Fprintf(&out, "  %+v: %s %+v %s\n", c, status.StateOf(&c, on[c.Cluster], members), verdicts[i], status.FailureOf(&c, on[c.Cluster]))
 			}
 		}
@@ -339,8 +339,8 @@ func (s *scene) member(cluster, name, lines string) {
 			o.Untrackable, _ = strconv.Atoi(words[1])
 		case "removed":
 			o.Removed = true
-		case "braked":
-			in.Braked = append(in.Braked, protocol.Braked{ID: api.ID{Kind: words[1], Name: words[2]}, Why: strings.Join(words[3:], " ")})
+		case "blocked":
+			in.BlockedDeletions = append(in.BlockedDeletions, protocol.BlockedDeletion{ID: api.ID{Kind: words[1], Name: words[2]}, Why: strings.Join(words[3:], " ")})
 		case "repaired", "ended", "altered":
 			in.Drifts = append(in.Drifts, s.remembered(w, words))
 		default:

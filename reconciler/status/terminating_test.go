@@ -55,8 +55,8 @@ func TestDeletedPlacementIsReportedUntilItIsRemoved(t *testing.T) {
 	play("restart", "turn")
 	check()
 	cluster := s.report.Details[0].Clusters[0].Cluster
-	play("member "+cluster+" web\nbraked Namespace web something else is in it", "turn")
-	if held := reported().Status.Conditions; len(held) != 2 || held[1].Type != api.DeletionsHeld {
+	play("member "+cluster+" web\nblocked Namespace web something else is in it", "turn")
+	if held := reported().Status.Conditions; len(held) != 2 || held[1].Type != api.DeletionsBlocked {
 		t.Errorf("the condition DeletionsHeld is missing: %+v", held)
 	}
 	play("member "+cluster+" web\nremoved", "turn", "turn")

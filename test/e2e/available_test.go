@@ -187,8 +187,8 @@ func TestRetainedObjectsDelayNoDeletion(t *testing.T) {
 	}
 	a.start()
 	a.Set([]*work.Work{workOf("web", "2", ms[:1]...)})
-	if seen := a.until(key, "reported", func(w protocol.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done }); len(seen.Unusual().Braked) > 0 {
-		t.Errorf("held: %v", seen.Unusual().Braked)
+	if seen := a.until(key, "reported", func(w protocol.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done }); len(seen.Unusual().BlockedDeletions) > 0 {
+		t.Errorf("held: %v", seen.Unusual().BlockedDeletions)
 	}
 	a.eventually("deleted, and the others released", func() (bool, error) {
 		_, err := a.get(ns, "goes")

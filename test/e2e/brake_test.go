@@ -19,13 +19,13 @@ import (
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
-// braked lists the held deletions on a cluster.
-func braked(r *status.Report, cluster string) []string {
+// blockedDeletions lists the blocked deletions on a cluster.
+func blockedDeletions(r *status.Report, cluster string) []string {
 	var out []string
 	for _, d := range r.Details {
 		for _, c := range d.Clusters {
 			if c.Cluster == cluster {
-				out = append(out, c.HeldDeletions...)
+				out = append(out, c.BlockedDeletions...)
 			}
 		}
 	}
@@ -39,7 +39,7 @@ func (d *daemon) commitAllowing(what string, c githttp.Change) string {
 
 // A commit that would delete much is carried out except for the deletions, until a trailer in a
 // later commit allows them.
-func TestMassDeletionIsHeld(t *testing.T) {
+func TestMassDeletionIsBlocked(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	files := map[string]string{"namespace.yaml": yamlNamespace(d.name), "placement.yaml": yamlPlacement("all", d.name, pickAll)}
@@ -49,9 +49,9 @@ func TestMassDeletionIsHeld(t *testing.T) {
 	d.startAt(d.repo.Commit(t, "main", files))
 	commit := d.repo.Change(t, "main", githttp.Change{Remove: []string{"many"}, Files: map[string]string{"new.yaml": yamlConfigMap(d.name, "new", "a")}})
 	r := d.until("held", func(r *status.Report) bool {
-		return r.Source.InForce.Hash == commit && len(braked(r, "member-1")) == 20 && len(braked(r, "member-3")) == 20
+		return r.Source.InForce.Hash == commit && len(blockedDeletions(r, "member-1")) == 20 && len(blockedDeletions(r, "member-3")) == 20
 	})
-	if why := braked(r, "member-1")[0]; !strings.Contains(why, "deleting 20 of the 21 objects") {
+	if why := blockedDeletions(r, "member-1")[0]; !strings.Contains(why, "deleting 20 of the 21 objects") {
 		t.Errorf("it says: %s", why)
 	}
 	for _, m := range d.members {
@@ -62,12 +62,12 @@ func TestMassDeletionIsHeld(t *testing.T) {
 	d.commitAllowing("crp/other", githttp.Change{Files: map[string]string{"README.md": "hello"}})
 	d.commitAllowing("crp/all", githttp.Change{Files: map[string]string{"README.md": "hello again"}})
 	d.eventually("deleted", func() bool { return d.count("member-1") == 1 && d.count("member-3") == 1 })
-	d.until("nothing held", func(r *status.Report) bool { return len(braked(r, "member-1")) == 0 })
+	d.until("nothing held", func(r *status.Report) bool { return len(blockedDeletions(r, "member-1")) == 0 })
 }
 
 // A namespace that contains objects of others is not deleted, not even if they are copies of
 // gitfleet's objects, with its label.
-func TestDeletionOfANamespaceWithContentIsHeld(t *testing.T) {
+func TestDeletionOfANamespaceWithContentIsBlocked(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
@@ -85,9 +85,11 @@ func TestDeletionOfANamespaceWithContentIsHeld(t *testing.T) {
 		}
 	}
 	d.repo.Remove(t, "main", "app.yaml", "placement.yaml")
-	r := d.until("held", func(r *status.Report) bool { return len(braked(r, "member-2")) == 1 && len(braked(r, "member-3")) == 1 })
+	r := d.until("held", func(r *status.Report) bool {
+		return len(blockedDeletions(r, "member-2")) == 1 && len(blockedDeletions(r, "member-3")) == 1
+	})
 	for member, want := range map[string]string{"member-2": "ConfigMap theirs", "member-3": "ConfigMap copy"} {
-		if why := braked(r, member)[0]; !strings.Contains(why, want) {
+		if why := blockedDeletions(r, member)[0]; !strings.Contains(why, want) {
 			t.Errorf("%s says: %s", member, why)
 		}
 	}
@@ -107,7 +109,7 @@ func TestDeletionOfANamespaceWithContentIsHeld(t *testing.T) {
 
 // A Namespace that is held because it has objects of others is deleted once these are gone:
 // without a trailer, and at once after gitfleet sync.
-func TestHeldNamespaceIsDeletedOnceItIsEmpty(t *testing.T) {
+func TestBlockedNamespaceIsDeletedOnceItIsEmpty(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
@@ -124,7 +126,9 @@ func TestHeldNamespaceIsDeletedOnceItIsEmpty(t *testing.T) {
 		}
 	}
 	d.repo.Remove(t, "main", "app.yaml", "placement.yaml")
-	d.until("held", func(r *status.Report) bool { return len(braked(r, "member-2")) == 1 && len(braked(r, "member-3")) == 1 })
+	d.until("held", func(r *status.Report) bool {
+		return len(blockedDeletions(r, "member-2")) == 1 && len(blockedDeletions(r, "member-3")) == 1
+	})
 	release := func(m string) {
 		t.Helper()
 		if err := d.clients[m].CoreV1().ConfigMaps(d.name).Delete(ctx, "theirs", metav1.DeleteOptions{}); err != nil {
@@ -158,7 +162,7 @@ func TestHeldNamespaceIsDeletedOnceItIsEmpty(t *testing.T) {
 }
 
 // A namespace is not deleted as long as deletions of objects in it are held.
-func TestNamespaceOfHeldObjectsIsHeld(t *testing.T) {
+func TestNamespaceOfBlockedObjectsIsBlocked(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: " + d.name + "}\n" +
@@ -171,8 +175,8 @@ func TestNamespaceOfHeldObjectsIsHeld(t *testing.T) {
 	d.start()
 	d.applied(commit)
 	d.repo.Remove(t, "main", "app.yaml", "placement.yaml")
-	r := d.until("held", func(r *status.Report) bool { return len(braked(r, "member-2")) == 1 })
-	if why := braked(r, "member-2")[0]; !strings.Contains(why, "the volume "+d.name) {
+	r := d.until("held", func(r *status.Report) bool { return len(blockedDeletions(r, "member-2")) == 1 })
+	if why := blockedDeletions(r, "member-2")[0]; !strings.Contains(why, "the volume "+d.name) {
 		t.Errorf("it says: %s", why)
 	}
 	d.eventually("waits", func() bool {

@@ -44,7 +44,7 @@ func TestProbableMistakesDeleteNothing(t *testing.T) {
 	held := func(commit, why string) func(r *status.Report) bool {
 		return func(r *status.Report) bool {
 			for _, m := range d.members {
-				if b := braked(r, m); r.Source.InForce.Hash != commit || len(b) != 3 || !strings.Contains(b[0], why) {
+				if b := blockedDeletions(r, m); r.Source.InForce.Hash != commit || len(b) != 3 || !strings.Contains(b[0], why) {
 					return false
 				}
 			}
@@ -59,7 +59,9 @@ func TestProbableMistakesDeleteNothing(t *testing.T) {
 		t.Error("the commit with the typo counts as one to go back to")
 	}
 	mended := d.repo.Change(t, "main", githttp.Change{Files: map[string]string{"placement.yaml": yamlPlacement("shop", d.name, policy)}})
-	d.until("fixed", func(r *status.Report) bool { return r.Source.InForce.Hash == mended && len(braked(r, "member-1")) == 0 })
+	d.until("fixed", func(r *status.Report) bool {
+		return r.Source.InForce.Hash == mended && len(blockedDeletions(r, "member-1")) == 0
+	})
 	d.applied(mended)
 
 	removed := d.repo.Change(t, "main", githttp.Change{Remove: []string{"namespace.yaml"}})

@@ -99,8 +99,8 @@ func TestSecondFleetOfTheSameNameWritesNothing(t *testing.T) {
 		held, _ := heldByAnother(r)
 		return slices.Equal(held, []string{"member-1"})
 	})
-	r := second.until("what it does not have is held", func(r *status.Report) bool { return len(braked(r, "member-1")) == 2 })
-	if why := braked(r, "member-1")[0]; !strings.Contains(why, "taken over from another fleet") {
+	r := second.until("what it does not have is held", func(r *status.Report) bool { return len(blockedDeletions(r, "member-1")) == 2 })
+	if why := blockedDeletions(r, "member-1")[0]; !strings.Contains(why, "taken over from another fleet") {
 		t.Errorf("it says: %s", why)
 	}
 	if first.configMap("member-1", "one") == nil || second.configMap("member-2", "two") != nil {

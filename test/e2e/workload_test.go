@@ -159,8 +159,8 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	a.Set([]*work.Work{{Placement: crd, Remove: true}})
 	a.eventually("the definition is going", func() (bool, error) {
 		w := a.until(crd, "reported", func(protocol.WorkSeen) bool { return true })
-		if len(w.Unusual().Braked) > 0 {
-			return false, fmt.Errorf("held: %v", w.Unusual().Braked)
+		if len(w.Unusual().BlockedDeletions) > 0 {
+			return false, fmt.Errorf("held: %v", w.Unusual().BlockedDeletions)
 		}
 		return w.Removed || slices.ContainsFunc(w.Unusual().Lingering, func(id api.ID) bool { return id.Kind == "CustomResourceDefinition" }), nil
 	})

@@ -176,10 +176,10 @@ func Lingering(name, finalizer string) func(*protocol.WorkSeen) {
 }
 
 // Held is an object whose deletion is held.
-func Held(name, why string) func(*protocol.WorkSeen) {
+func BlockedDeletion(name, why string) func(*protocol.WorkSeen) {
 	return func(w *protocol.WorkSeen) {
 		in := w.Unusual()
-		in.Braked = append(in.Braked, protocol.Braked{ID: ConfigMap(name), Why: why})
+		in.BlockedDeletions = append(in.BlockedDeletions, protocol.BlockedDeletion{ID: ConfigMap(name), Why: why})
 		w.Incidents = &in
 	}
 }
@@ -242,7 +242,7 @@ func Troubled(t testing.TB) *Fleet {
 	s.Turn(5 * time.Second)
 	s.Says("ams", "web", NotApplied("one", `admission webhook "policy.example.com" denied the request: value 2 is not allowed`))
 	s.Says("ams", "tools", Contested("two", "kubectl-edit"))
-	s.Says("ber", "tools", Held("old", "12 of 30 objects of the cluster would go"))
+	s.Says("ber", "tools", BlockedDeletion("old", "12 of 30 objects of the cluster would go"))
 	s.Turn(10 * time.Minute)
 	s.Seen("ams", "ber", "chi")
 	s.source.Newest = hub.Commit{Hash: BadCommit, Author: "Edsger <edsger@example.com>", Subject: "Break it", Time: s.Now.Add(-3 * time.Minute)}

@@ -14,26 +14,26 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 )
 
-// heldFindings returns a warning for each placement and reason for which deletions
-// would be held.
-func heldFindings(o *forecast.Forecast, all []forecast.Deletion) []finding {
+// blockedFindings returns a warning for each placement and reason for which deletions
+// would be blocked.
+func blockedFindings(o *forecast.Forecast, all []forecast.Deletion) []finding {
 	type reason struct{ placement, why string }
-	held := slices.DeleteFunc(slices.Clone(all), func(d forecast.Deletion) bool { return d.Held == "" })
+	blocked := slices.DeleteFunc(slices.Clone(all), func(d forecast.Deletion) bool { return d.Blocked == "" })
 	var out []finding
-	for _, g := range output.GroupBy(held, func(d forecast.Deletion) reason { return reason{d.Placement, d.Held} }) {
+	for _, g := range output.GroupBy(blocked, func(d forecast.Deletion) reason { return reason{d.Placement, d.Blocked} }) {
 		var clusters []string
 		for _, on := range output.GroupBy(g.Items, func(d forecast.Deletion) string { return d.Cluster }) {
 			clusters = append(clusters, on.Key)
 		}
 		p := problem.Problem{Severity: problem.Warning, Message: fmt.Sprintf(
 			"%s: deleting %s on %s would be held, such as %s: %s; %s",
-			g.Key.placement, output.Count(len(g.Items), "object"), forecast.FewOf(clusters), g.Items[0].ID(), g.Key.why, conditions.HeldAdvice(g.Key.placement))}
+			g.Key.placement, output.Count(len(g.Items), "object"), forecast.FewOf(clusters), g.Items[0].ID(), g.Key.why, conditions.DeletionAdvice(g.Key.placement))}
 		for _, spec := range o.Snapshot.Placements {
 			if spec.Key.String() == g.Key.placement {
 				p.Origin = spec.Origin
 			}
 		}
-		out = append(out, finding{p, heldDeletions})
+		out = append(out, finding{p, blockedDeletions})
 	}
 	return out
 }
@@ -49,7 +49,7 @@ func unclearFindings(o *forecast.Forecast) []finding {
 	return out
 }
 
-// examineDeletions finds which deletions of a commit would be held and which renames are
+// examineDeletions finds which deletions of a commit would be blocked and which renames are
 // ambiguous, and says which placements it renames and how much it deletes.
 func examineDeletions(in offline.Input, s *hub.Snapshot, brake member.Brake) (found []finding, text string, err error) {
 	o, err := in.Forecast(s)
@@ -69,5 +69,5 @@ func examineDeletions(in offline.Input, s *hub.Snapshot, brake member.Brake) (fo
 	for _, p := range slices.Concat(o.Unknown, o.Moved) {
 		found = append(found, finding{p, doubtful})
 	}
-	return slices.Concat(found, unclearFindings(o), heldFindings(o, d.Deletions)), text, nil
+	return slices.Concat(found, unclearFindings(o), blockedFindings(o, d.Deletions)), text, nil
 }

@@ -29,11 +29,11 @@ var (
 	unfit    = &rule{"unfit", "Unfit", "The commit would be accepted, but this part of it could not be carried out."}
 	dead     = &rule{"dead-configuration", "DeadConfiguration", "This has no effect: nothing uses it, or it selects nothing."}
 
-	heldDeletions = &rule{"held-deletions", "HeldDeletions", "The commit would be accepted, but these deletions would wait for a commit that allows them."}
+	blockedDeletions = &rule{"held-deletions", "HeldDeletions", "The commit would be accepted, but these deletions would wait for a commit that allows them."}
 
 	ambiguousRename = &rule{"ambiguous-rename", "AmbiguousRename", "The commit would be accepted, but nothing of these placements would be placed or deleted until a commit makes clear which of them was renamed."}
 
-	rules = []*rule{invalid, doubtful, unfit, dead, heldDeletions, ambiguousRename}
+	rules = []*rule{invalid, doubtful, unfit, dead, blockedDeletions, ambiguousRename}
 )
 
 func findingsOf(ps problem.List) []finding {

@@ -168,12 +168,12 @@ func TestSARIFLocations(t *testing.T) {
 }
 
 // Deletions that would be held are one warning for each placement and reason, at the placement.
-func TestHeldFindings(t *testing.T) {
+func TestBlockedFindings(t *testing.T) {
 	deletion := func(cluster, name, of, held string) forecast.Deletion {
-		return forecast.Deletion{Cluster: cluster, Object: forecast.Object{Kind: "ConfigMap", Namespace: "web", Name: name, Placement: of}, Held: held}
+		return forecast.Deletion{Cluster: cluster, Object: forecast.Object{Kind: "ConfigMap", Namespace: "web", Name: name, Placement: of}, Blocked: held}
 	}
 	o := &forecast.Forecast{Snapshot: &hub.Snapshot{Placements: []*hub.Placement{{Key: api.PlacementKey{Name: "web"}, Origin: api.Origin{Path: "web.yaml", Line: 1}}}}}
-	found := heldFindings(o, []forecast.Deletion{
+	found := blockedFindings(o, []forecast.Deletion{
 		deletion("ams", "one", "crp/web", "too many"), deletion("ams", "two", "crp/web", "too many"), deletion("ber", "one", "crp/web", "too many"),
 		deletion("ams", "three", "crp/web", ""), deletion("ber", "four", "crp/web", "a Namespace"), deletion("ams", "five", "crp/gone", "too many"),
 	})
@@ -187,7 +187,7 @@ func TestHeldFindings(t *testing.T) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 	for _, f := range found {
-		if f.rule != heldDeletions {
+		if f.rule != blockedDeletions {
 			t.Errorf("rule %s", f.rule.id)
 		}
 	}

@@ -74,11 +74,11 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 			}
 			deleted := ""
 			if in.Base = base; snapshot != nil && (base != nil || in.Current != "") {
-				var held []finding
-				if held, deleted, err = examineDeletions(in, snapshot, r.Brake); err != nil {
+				var blocked []finding
+				if blocked, deleted, err = examineDeletions(in, snapshot, r.Brake); err != nil {
 					return err
 				}
-				found = sortFindings(append(found, held...))
+				found = sortFindings(append(found, blocked...))
 			}
 			if snapshot != nil && base == nil {
 				for _, p := range forecast.MovedItems(func() *hub.Snapshot { return r.Head(cmd.Flags(), args[0]) }, snapshot) {

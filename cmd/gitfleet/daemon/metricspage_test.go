@@ -114,7 +114,7 @@ func oneOfEach() *status.Report {
 		}}}},
 		Details: []*status.Detail{{
 			Placement: "crp/web", Rollout: &status.Rollout{Started: at}, Stopped: "east", UpdateRun: &updaterun.Run{Name: "web-1", Asks: "canary", AsksSince: at, Stages: []updaterun.Stage{{Name: "canary", Gates: []updaterun.Gate{{Name: "errors", State: placement.GateStateWaiting, Due: at}}}}},
-			Clusters: []status.ClusterDetail{{Cluster: "east", Behind: 1, BehindSince: at, Hold: &status.Hold{Overdue: true}}},
+			Clusters: []status.ClusterDetail{{Cluster: "east", Behind: 1, BehindSince: at, Deferral: &status.Deferral{Overdue: true}}},
 		}},
 		Drifts:      []status.Drift{{Placement: "crp/web", Cluster: "east", State: api.DriftStanding}},
 		Suspensions: []status.Suspension{{Cluster: "east", Since: at}},

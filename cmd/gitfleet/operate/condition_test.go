@@ -113,7 +113,7 @@ func TestEvaluatePlacement(t *testing.T) {
 		}, pending, "crp/web: 3/4 of its clusters available; progressing: dal: ConfigMap/web/one: 0 of 2 replicas available"},
 		"deletions held": {"crp/web", "available", func(s *reports.Fleet) {
 			s.SaysAll()
-			s.Says("ber", "web", reports.Held("old", "too much"))
+			s.Says("ber", "web", reports.BlockedDeletion("old", "too much"))
 			s.Turn(time.Second)
 		}, impossible, "crp/web is not available: on ber: 1 deletion is held: ConfigMap/web/old: too much"},
 		"permissions missing":                    {"crp/web", "available", func(s *reports.Fleet) { *s = *reports.Away(t, false) }, impossible, "crp/web is not available: on dal: permissions are missing: list configmaps"},

@@ -75,8 +75,8 @@ func (w *remainder) onCluster(placement string, c *status.ClusterDetail, s *api.
 	switch why {
 	case fulfilment.Suspended:
 		at += ": " + c.Suspended
-	case fulfilment.DeletionsHeld:
-		at += ": " + overview.HeldText(placement, c.HeldDeletions)
+	case fulfilment.DeletionsBlocked:
+		at += ": " + overview.BlockedText(placement, c.BlockedDeletions)
 	case fulfilment.DeletionRefused:
 		var lines []string
 		for _, text := range c.DeletionErrors {

@@ -84,7 +84,7 @@ func TestProgress(t *testing.T) {
 		}, "crp/web", impossible, "crp/web is being removed from dal\ndal: permissions are missing: delete configmaps: grant them"},
 		"held back": {func(s *reports.Fleet) {
 			s.SaysAll()
-			s.Says("ber", "web", reports.Held("old", "too much"))
+			s.Says("ber", "web", reports.BlockedDeletion("old", "too much"))
 			s.Turn(time.Second)
 		}, "crp/web", impossible, `crp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer "Gitfleet-Allow-Delete: crp/web"`},
 		"deletion refused": {func(s *reports.Fleet) {

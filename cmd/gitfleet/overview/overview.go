@@ -40,8 +40,9 @@ type Overview struct {
 	Placements []Placement `json:"placements"`
 	Members    Members     `json:"members"`
 	Drifts     []Drift     `json:"drifts"`
-	// HeldDeletions are those that wait for a commit that allows them.
-	HeldDeletions []Deletions `json:"heldDeletions"`
+	// BlockedDeletions are those that wait for a commit that allows them. Here and in a placement the JSON field keeps the
+	// name that the schema promises.
+	BlockedDeletions []Deletions `json:"heldDeletions"`
 	// FailedDeletions are those that member clusters have refused. They are retried.
 	FailedDeletions []Deletions `json:"failedDeletions,omitempty"`
 	// Lingering are objects that were deleted and still exist.
@@ -122,8 +123,8 @@ type Placement struct {
 	Waiting     []Reason `json:"waiting,omitempty"`
 	Failed      []Reason `json:"failed,omitempty"`
 	Progressing []Reason `json:"progressing,omitempty"`
-	// HeldDeletions are clusters with deletions that wait for a commit that allows them.
-	HeldDeletions []Reason `json:"held,omitempty"`
+	// BlockedDeletions are clusters with deletions that wait for a commit that allows them.
+	BlockedDeletions []Reason `json:"held,omitempty"`
 	// Stopped is the cluster because of which the rollout has stopped.
 	Stopped string `json:"stopped,omitempty"`
 	// Proven is the last commit whose content was available everywhere.
@@ -172,7 +173,7 @@ type Drift struct {
 	Undecided bool `json:"undecided,omitempty"`
 }
 
-// A Deletions is a group of deletions that are held, have failed, or are not finished.
+// A Deletions is a group of deletions that are blocked, have failed, or are not finished.
 type Deletions struct {
 	Placement string   `json:"placement"`
 	Cluster   string   `json:"cluster"`
@@ -186,7 +187,7 @@ func New(r *status.Report) *Overview {
 		APIVersion: schemaVersion, At: r.At,
 		Source:     Source{URL: git.URL, Ref: git.Ref, LastPoll: git.LastPoll, LastSuccess: git.LastSuccess, Failures: git.Failures, Error: git.Error, Refused: git.Refused},
 		Fleet:      Fleet{r.Fleet.Name, r.Fleet.ID},
-		Placements: []Placement{}, Drifts: []Drift{}, HeldDeletions: []Deletions{},
+		Placements: []Placement{}, Drifts: []Drift{}, BlockedDeletions: []Deletions{},
 		Suspended: append([]status.Suspension{}, r.Suspensions...),
 	}
 	if git.Failures > 0 && !git.Refused {
@@ -220,8 +221,8 @@ func New(r *status.Report) *Overview {
 			if len(c.Lingering) > 0 {
 				o.Lingering = append(o.Lingering, Deletions{d.Placement, c.Cluster, c.Lingering})
 			}
-			if len(c.HeldDeletions) > 0 {
-				o.HeldDeletions = append(o.HeldDeletions, Deletions{d.Placement, c.Cluster, c.HeldDeletions})
+			if len(c.BlockedDeletions) > 0 {
+				o.BlockedDeletions = append(o.BlockedDeletions, Deletions{d.Placement, c.Cluster, c.BlockedDeletions})
 			}
 		}
 	}
@@ -283,8 +284,8 @@ func NewPlacement(d *status.Detail, s *api.PlacementStatus, members status.Membe
 			out.Waiting = AddReason(out.Waiting, c.Cluster, c.Waits)
 		case status.StateFailed:
 			out.Failed = AddReason(out.Failed, c.Cluster, status.FailureOf(c, on[c.Cluster]))
-		case status.StateHeld:
-			out.HeldDeletions = AddReason(out.HeldDeletions, c.Cluster, HeldText(d.Placement, c.HeldDeletions))
+		case status.StateDeletionsBlocked:
+			out.BlockedDeletions = AddReason(out.BlockedDeletions, c.Cluster, BlockedText(d.Placement, c.BlockedDeletions))
 		case status.StateProgressing:
 			if c.Cause != "" {
 				out.Progressing = AddReason(out.Progressing, c.Cluster, c.Cause)
@@ -330,7 +331,7 @@ func NewMember(c *api.MemberCluster) Member {
 	for _, a := range c.Status.AgentStatus {
 		conditions = append(slices.Clone(a.Conditions), conditions...)
 	}
-	if status.IsHeldByOthers(c) {
+	if status.IsClaimedByOthers(c) {
 		m.State = status.StateForeign
 	}
 	if m.State == status.StateAvailable {
@@ -363,7 +364,7 @@ func NewDrift(d *status.Drift) Drift {
 func (o *Overview) NeedsAttention() bool {
 	troubled := slices.ContainsFunc(o.Placements, func(p Placement) bool { return p.NeedsAttention || p.Stopped != "" })
 	return o.Refused != nil || o.Source.Failures > 0 || troubled ||
-		len(o.Members.NotReady)+len(o.HeldDeletions)+len(o.FailedDeletions)+len(o.Members.Outdated) > 0
+		len(o.Members.NotReady)+len(o.BlockedDeletions)+len(o.FailedDeletions)+len(o.Members.Outdated) > 0
 }
 
 // well reports whether a placement is available on all its clusters.
@@ -395,7 +396,7 @@ func (p *Placement) state() (string, output.Style) {
 		return "failed", output.Red
 	case p.ScheduleProblem != "":
 		return "not scheduled", output.Red
-	case n[status.StateHeld] > 0:
+	case n[status.StateDeletionsBlocked] > 0:
 		return "deletions held", output.Yellow
 	case n[status.StateForbidden] > 0:
 		return "forbidden", output.Red
@@ -449,18 +450,18 @@ func (p *Placement) Unexplained() bool {
 // AbsentText says which members a policy asks for and cannot select.
 func AbsentText(a Reason) string { return "not on " + forecast.FewOf(a.Clusters) + ": " + a.Reason }
 
-// HeldText describes which deletions of a placement on a cluster are held, why, and how to
+// BlockedText describes which deletions of a placement on a cluster are blocked, why, and how to
 // allow them.
-func HeldText(placement string, held []string) string {
-	first := held[0]
-	if n := len(held) - 1; n > 0 {
+func BlockedText(placement string, blocked []string) string {
+	first := blocked[0]
+	if n := len(blocked) - 1; n > 0 {
 		first += fmt.Sprintf(" (and %d more)", n)
 	}
 	verb := "are"
-	if len(held) == 1 {
+	if len(blocked) == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("%s %s held: %s; %s", output.Count(len(held), "deletion"), verb, first, conditions.HeldAdvice(placement))
+	return fmt.Sprintf("%s %s held: %s; %s", output.Count(len(blocked), "deletion"), verb, first, conditions.DeletionAdvice(placement))
 }
 
 // Path is the path at which the daemon serves the overview.

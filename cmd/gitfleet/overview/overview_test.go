@@ -129,8 +129,8 @@ func TestAReasonIsSaidOnce(t *testing.T) {
 			{"ams", reports.Ago(time.Hour).Time, "connection refused", status.StateUnreachable}, {"ber", reports.Ago(time.Minute).Time, "connection refused", status.StateUnreachable},
 			{"chi", reports.Ago(time.Minute).Time, "connection refused", status.StateForeign}, {"dal", reports.Ago(time.Minute).Time, "timeout", status.StateUnreachable},
 		}},
-		HeldDeletions: []Deletions{{"crp/web", "ams", []string{"ConfigMap/web/a: x"}}, {"crp/web", "ber", []string{"ConfigMap/web/a: x"}}, {"crp/web", "chi", []string{"ConfigMap/web/b: x"}}},
-		Lingering:     []Deletions{{"crp/api", "ams", []string{"ConfigMap/web/a", "ConfigMap/web/b"}}, {"crp/api", "ber", []string{"ConfigMap/web/a", "ConfigMap/web/b"}}},
+		BlockedDeletions: []Deletions{{"crp/web", "ams", []string{"ConfigMap/web/a: x"}}, {"crp/web", "ber", []string{"ConfigMap/web/a: x"}}, {"crp/web", "chi", []string{"ConfigMap/web/b: x"}}},
+		Lingering:        []Deletions{{"crp/api", "ams", []string{"ConfigMap/web/a", "ConfigMap/web/b"}}, {"crp/api", "ber", []string{"ConfigMap/web/a", "ConfigMap/web/b"}}},
 		Drifts: []Drift{
 			{Placement: "crp/web", Cluster: "ams", Object: "ConfigMap/web/a", State: "held", By: []string{"kubectl"}, Since: reports.Noon.Add(-time.Hour)},
 			{Placement: "crp/web", Cluster: "ber", Object: "ConfigMap/web/a", State: "held", By: []string{"kubectl"}, Since: reports.Noon.Add(-time.Hour)},

@@ -26,7 +26,7 @@ func TestStateOfAPlacement(t *testing.T) {
 		{"stopped", func(p *Placement) { p.Stopped = "east" }},
 		{"failed", func(p *Placement) { p.Clusters[status.StateFailed] = 1 }},
 		{"not scheduled", func(p *Placement) { p.ScheduleProblem = "too few clusters" }},
-		{"deletions held", func(p *Placement) { p.Clusters[status.StateHeld] = 1 }},
+		{"deletions held", func(p *Placement) { p.Clusters[status.StateDeletionsBlocked] = 1 }},
 		{"forbidden", func(p *Placement) { p.Clusters[status.StateForbidden] = 1 }},
 		{"unreachable", func(p *Placement) { p.Clusters[status.StateUnreachable] = 1 }},
 		{"rolling out", func(p *Placement) { p.Clusters[status.StateWaiting], p.Clusters[status.StateRolling] = 1, 1 }},
@@ -92,7 +92,7 @@ func TestNewPlacement(t *testing.T) {
 	d := &status.Detail{Placement: "crp/web", Origin: "web.yaml:1", Stopped: "a", Proven: "c0", Clusters: []status.ClusterDetail{
 		{Cluster: "a", Commit: "c2", Failure: "denied"}, {Cluster: "b", Commit: "c2", Failure: "denied"}, {Cluster: "c", Commit: "c1", Waits: "waits for a"},
 		{Cluster: "d", Commit: "c1", Waits: "waits for a"}, {Cluster: "e", Commit: "c1", Waits: "waits for b"},
-		{Cluster: "f", Commit: "c2", Applied: true, Cause: "ConfigMap/web/one: starting"}, {Cluster: "g", Commit: "c2", Applied: true}, {Cluster: "h", Available: true, HeldDeletions: []string{"ConfigMap/web/x: too much"}},
+		{Cluster: "f", Commit: "c2", Applied: true, Cause: "ConfigMap/web/one: starting"}, {Cluster: "g", Commit: "c2", Applied: true}, {Cluster: "h", Available: true, BlockedDeletions: []string{"ConfigMap/web/x: too much"}},
 	}}
 	members := status.MemberStates{}
 	for _, c := range d.Clusters {
@@ -110,7 +110,7 @@ func TestNewPlacement(t *testing.T) {
 		"failed":      {reasons(p.Failed), "a,b: denied"},
 		"waiting":     {reasons(p.Waiting), "c,d: waits for a | e: waits for b"},
 		"progressing": {reasons(p.Progressing), "f: ConfigMap/web/one: starting"},
-		"held":        {reasons(p.HeldDeletions), "h: " + HeldText("crp/web", []string{"ConfigMap/web/x: too much"})},
+		"held":        {reasons(p.BlockedDeletions), "h: " + BlockedText("crp/web", []string{"ConfigMap/web/x: too much"})},
 		"commits":     {strings.Join(p.Commits, " "), "c2 c1"},
 		"trouble":     {p.ScheduleProblem, "could not find all clusters"},
 		"share":       {p.count(), "0/10"},
@@ -128,13 +128,13 @@ func TestNewPlacement(t *testing.T) {
 	}
 }
 
-func TestHeldText(t *testing.T) {
-	advice := "; " + conditions.HeldAdvice("crp/web")
+func TestBlockedText(t *testing.T) {
+	advice := "; " + conditions.DeletionAdvice("crp/web")
 	for want, held := range map[string][]string{
 		"1 deletion is held: ConfigMap/web/a: too much" + advice:                {"ConfigMap/web/a: too much"},
 		"3 deletions are held: ConfigMap/web/a: too much (and 2 more)" + advice: {"ConfigMap/web/a: too much", "b", "c"},
 	} {
-		if got := HeldText("crp/web", held); got != want {
+		if got := BlockedText("crp/web", held); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -153,7 +153,7 @@ func TestNeedsAttention(t *testing.T) {
 		"a stopped rollout":       {Overview{Placements: []Placement{{}, {Stopped: "east"}}}, true},
 		"a placement in progress": {Overview{Placements: []Placement{{Clusters: map[State]int{status.StateRolling: 1}}}}, false},
 		"a placement in trouble":  {Overview{Placements: []Placement{{}, {NeedsAttention: true}}}, true},
-		"held deletions":          {Overview{HeldDeletions: []Deletions{{}}}, true},
+		"held deletions":          {Overview{BlockedDeletions: []Deletions{{}}}, true},
 		"refused deletions":       {Overview{FailedDeletions: []Deletions{{}}}, true},
 		"deletions that linger":   {Overview{Lingering: []Deletions{{}}}, false},
 		"an unreachable member":   {Overview{Members: Members{NotReady: []Member{{State: status.StateUnreachable}}}}, true},
@@ -265,7 +265,7 @@ func TestDeletionsAndSuspensionsInTheSummary(t *testing.T) {
 		of   Overview
 		want string
 	}{
-		"held":             {Overview{HeldDeletions: []Deletions{three}}, "Gitfleet-Allow-Delete: crp/web for 3 on east: ConfigMap/web/a: denied"},
+		"held":             {Overview{BlockedDeletions: []Deletions{three}}, "Gitfleet-Allow-Delete: crp/web for 3 on east: ConfigMap/web/a: denied"},
 		"refused":          {Overview{FailedDeletions: []Deletions{one}}, "they are retried crp/web on east: ConfigMap/web/a: denied"},
 		"refused, several": {Overview{FailedDeletions: []Deletions{three}}, "crp/web on east: ConfigMap/web/a: denied (and 2 more; see gitfleet describe crp/web)"},
 		"lingering":        {Overview{Lingering: []Deletions{one}}, "Deleted, and not gone yet crp/web on east"},

@@ -22,7 +22,7 @@ var states = []struct {
 	{status.StateRolling, '>', output.Cyan},
 	{status.StateWaiting, '.', output.Dim},
 	{status.StateFailed, '!', output.Red},
-	{status.StateHeld, 'x', output.Yellow},
+	{status.StateDeletionsBlocked, 'x', output.Yellow},
 	{status.StateUnreachable, '?', output.Yellow},
 	{status.StateForbidden, '/', output.Red},
 	{status.StateRemoving, '-', output.Dim},

@@ -61,7 +61,7 @@ func Changes(b *strings.Builder, c forecast.Changes, deletions []forecast.Deleti
 	printContents(b, c.Contents)
 	if len(deletions) > 0 {
 		fmt.Fprintf(b, "%s\n", Deletions(deletions))
-		printHeld(b, deletions)
+		printBlocked(b, deletions)
 		fmt.Fprintln(b)
 	}
 }
@@ -118,17 +118,19 @@ func printPlacementChange(b *strings.Builder, c forecast.PlacementChange) {
 	}
 }
 
-// printHeld writes why deletions would be held. Objects of a placement that are held for the
+// printBlocked writes why deletions would be blocked. Objects of a placement whose deletion is blocked for the
 // same reason on the same clusters share one line.
-func printHeld(b *strings.Builder, all []forecast.Deletion) {
+func printBlocked(b *strings.Builder, all []forecast.Deletion) {
 	type object struct {
 		placement, why string
 		id             api.ID
 	}
 	type reason struct{ placement, why, clusters string }
-	type held = output.Group[object, forecast.Deletion]
-	objects := output.GroupBy(heldOf(all), func(d forecast.Deletion) object { return object{d.Placement, d.Held, d.ID()} })
-	for i, g := range output.GroupBy(objects, func(o held) reason { return reason{o.Key.placement, o.Key.why, strings.Join(clustersOf(o.Items), ",")} }) {
+	type blocked = output.Group[object, forecast.Deletion]
+	objects := output.GroupBy(blockedOf(all), func(d forecast.Deletion) object { return object{d.Placement, d.Blocked, d.ID()} })
+	for i, g := range output.GroupBy(objects, func(o blocked) reason {
+		return reason{o.Key.placement, o.Key.why, strings.Join(clustersOf(o.Items), ",")}
+	}) {
 		if i == 0 {
 			fmt.Fprintln(b, "Held deletions:")
 		}
@@ -142,9 +144,9 @@ func printHeld(b *strings.Builder, all []forecast.Deletion) {
 	}
 }
 
-// heldOf returns the deletions that would be held.
-func heldOf(all []forecast.Deletion) []forecast.Deletion {
-	return slices.DeleteFunc(slices.Clone(all), func(d forecast.Deletion) bool { return d.Held == "" })
+// blockedOf returns the deletions that would be blocked.
+func blockedOf(all []forecast.Deletion) []forecast.Deletion {
+	return slices.DeleteFunc(slices.Clone(all), func(d forecast.Deletion) bool { return d.Blocked == "" })
 }
 
 // clustersOf returns the clusters of deletions, without duplicates.
@@ -162,8 +164,8 @@ func printRecreations(b *strings.Builder, all []forecast.Recreation) {
 	rows := output.GroupBy(all, func(r forecast.Recreation) [2]string {
 		what := "recreated, since an immutable field changes"
 		switch {
-		case r.Held != "":
-			what = "recreated, held: " + r.Held
+		case r.Blocked != "":
+			what = "recreated, held: " + r.Blocked
 		case !r.Certain:
 			what = "may be recreated: only the cluster knows which fields are immutable"
 		}
@@ -204,7 +206,7 @@ func printClusterChange(b *strings.Builder, c forecast.ClusterChange) {
 	}
 	for _, o := range c.Deleted {
 		fmt.Fprintf(b, "    - %s  (%s)", o.ID(), o.Placement)
-		if o.Held != "" {
+		if o.Blocked != "" {
 			fmt.Fprint(b, ", held")
 		}
 		fmt.Fprintln(b)
@@ -332,17 +334,17 @@ func printObjects(b *strings.Builder, objects []forecast.Object) {
 	}
 }
 
-// Deletions counts the objects that are deleted, each once however many clusters have it, and says how to allow those that would be held.
+// Deletions counts the objects that are deleted, each once however many clusters have it, and says how to allow those that would be blocked.
 func Deletions(all []forecast.Deletion) string {
 	text := fmt.Sprintf("%s on %s would be deleted", output.Count(forecast.CountObjects(all), "object"), output.Count(len(clustersOf(all)), "cluster"))
-	held := heldOf(all)
-	if len(held) == 0 {
+	blocked := blockedOf(all)
+	if len(blocked) == 0 {
 		return text + "; none of that would be held."
 	}
 	placements := map[string]bool{}
-	for _, d := range held {
+	for _, d := range blocked {
 		placements[d.Placement] = true
 	}
 	return fmt.Sprintf("%s; %d would be held until the message of a commit has the trailer\n  %s",
-		text, forecast.CountObjects(held), conditions.AllowTrailer(strings.Join(slices.Sorted(maps.Keys(placements)), ", ")))
+		text, forecast.CountObjects(blocked), conditions.AllowTrailer(strings.Join(slices.Sorted(maps.Keys(placements)), ", ")))
 }

@@ -28,7 +28,7 @@ func deletionsOn(clusters, name string) (all []forecast.Deletion) {
 }
 
 func deletion(cluster, name, placement, held string) forecast.Deletion {
-	return forecast.Deletion{Cluster: cluster, Object: configMap(name, placement), Held: held}
+	return forecast.Deletion{Cluster: cluster, Object: configMap(name, placement), Blocked: held}
 }
 
 func decision(cluster string, selected bool, reason string) forecast.Decision {
@@ -307,7 +307,7 @@ warning: a.yaml: odd
 `},
 		"recreated objects, together where they are the same": {
 			forecast.Document{Clusters: []forecast.Cluster{{Name: "ams"}}, Recreations: []forecast.Recreation{
-				{Cluster: "ams", Object: one, Certain: true}, {Cluster: "ber", Object: one, Certain: true}, {Cluster: "chi", Object: one, Certain: true, Held: "too many"}, {Cluster: "ams", Object: two},
+				{Cluster: "ams", Object: one, Certain: true}, {Cluster: "ber", Object: one, Certain: true}, {Cluster: "chi", Object: one, Certain: true, Blocked: "too many"}, {Cluster: "ams", Object: two},
 			}}, forecast.Changes{Compared: true, ContentsKnown: true}, `
 Nothing changes: the same clusters get the same objects.
 

@@ -81,7 +81,7 @@ func TestDescribeClusters(t *testing.T) {
 	r := &status.Report{
 		Clusters: []*api.MemberCluster{reports.MemberCluster("ams", true), reports.MemberCluster("ber", false)},
 		Details: []*status.Detail{{Placement: "crp/web", Clusters: []status.ClusterDetail{
-			{Cluster: "ams", Commit: reports.FirstCommit, Available: true, HeldDeletions: []string{"ConfigMap/web/a: too much"}, DeletionErrors: []string{"ConfigMap/web/b: denied"}, Lingering: []string{"ConfigMap/web/c", "ConfigMap/web/d"}},
+			{Cluster: "ams", Commit: reports.FirstCommit, Available: true, BlockedDeletions: []string{"ConfigMap/web/a: too much"}, DeletionErrors: []string{"ConfigMap/web/b: denied"}, Lingering: []string{"ConfigMap/web/c", "ConfigMap/web/d"}},
 			{Cluster: "ber"},
 		}}},
 	}

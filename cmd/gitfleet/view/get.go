@@ -264,8 +264,8 @@ func printSource(w io.Writer, r *status.Report) {
 	}
 	for _, d := range r.Details {
 		for _, c := range d.Clusters {
-			if len(c.HeldDeletions) > 0 {
-				fmt.Fprintf(w, "\n%s on %s: %s\n", d.Placement, c.Cluster, overview.HeldText(d.Placement, c.HeldDeletions))
+			if len(c.BlockedDeletions) > 0 {
+				fmt.Fprintf(w, "\n%s on %s: %s\n", d.Placement, c.Cluster, overview.BlockedText(d.Placement, c.BlockedDeletions))
 			}
 			if len(c.DeletionErrors) > 0 {
 				fmt.Fprintf(w, "\n%s: %s on %s cannot be deleted (retried):\n  %s\n",

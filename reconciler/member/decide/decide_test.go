@@ -102,10 +102,10 @@ func TestDelete(t *testing.T) {
 		why   string
 	}{
 		"gone":                        {Stale{Gone: true, Released: true}, Forget, ""},
-		"released":                    {Stale{Released: true, Held: "no"}, Release, ""},
-		"being deleted":               {Stale{Deleting: true, Held: "no"}, Await, ""},
-		"held":                        {Stale{Held: "a Namespace goes", After: first}, Keep, "held until a commit allows it: a Namespace goes"},
-		"held, and allowed":           {Stale{Held: "a Namespace goes", Allowed: true}, Remove, ""},
+		"released":                    {Stale{Released: true, Blocked: "no"}, Release, ""},
+		"being deleted":               {Stale{Deleting: true, Blocked: "no"}, Await, ""},
+		"held":                        {Stale{Blocked: "a Namespace goes", After: first}, Keep, "held until a commit allows it: a Namespace goes"},
+		"held, and allowed":           {Stale{Blocked: "a Namespace goes", Allowed: true}, Remove, ""},
 		"after another":               {Stale{After: first}, Keep, first.ID.String() + " has to be gone first"},
 		"after another, and allowed":  {Stale{After: first, Allowed: true}, Keep, first.ID.String() + " has to be gone first"},
 		"nobody has looked into it":   {Stale{}, Look, ""},

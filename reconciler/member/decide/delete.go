@@ -29,8 +29,8 @@ type Stale struct {
 	Deleting bool
 	// Allowed says that a commit allows its deletion, whatever is lost with it.
 	Allowed bool
-	// Held is why its deletion needs a commit that allows it; empty if it does not.
-	Held string
+	// Blocked is why its deletion needs a commit that allows it; empty if it does not.
+	Blocked string
 	// After is an object that has to be gone first; zero if there is none.
 	After deletion.Object
 	// Looked says that the following are known: an object that stays in it, if it is a Namespace, and the content that would be
@@ -61,7 +61,7 @@ var deletions = []struct {
 	{func(s Stale) bool { return s.Gone }, Forget, nil},
 	{func(s Stale) bool { return s.Released }, Release, nil},
 	{func(s Stale) bool { return s.Deleting }, Await, nil},
-	{func(s Stale) bool { return !s.Allowed && s.Held != "" }, Keep, func(s Stale) error { return &HeldError{s.Held} }},
+	{func(s Stale) bool { return !s.Allowed && s.Blocked != "" }, Keep, func(s Stale) error { return &BlockedError{s.Blocked} }},
 	{func(s Stale) bool { return s.After != deletion.Object{} }, Keep, func(s Stale) error { return &OrderError{s.After} }},
 	{func(s Stale) bool { return s.Allowed }, Remove, nil},
 	{func(s Stale) bool { return !s.Looked }, Look, nil},
@@ -70,10 +70,11 @@ var deletions = []struct {
 	{func(Stale) bool { return true }, Remove, nil},
 }
 
-// A HeldError says why a deletion is held until a commit allows it.
-type HeldError struct{ Why string }
+// A BlockedError says why a deletion is blocked until a commit allows it. Its text says held, as
+// all output does.
+type BlockedError struct{ Why string }
 
-func (e *HeldError) Error() string { return "held until a commit allows it: " + e.Why }
+func (e *BlockedError) Error() string { return "held until a commit allows it: " + e.Why }
 
 // An OrderError names an object that has to be gone first.
 type OrderError struct{ First deletion.Object }
@@ -85,7 +86,7 @@ type RemainsError struct{ Object string }
 
 func (e *RemainsError) Error() string { return "the Namespace holds what stays: " + e.Object }
 
-// A ContentError says what content would be lost with the object, so that its deletion is held until a commit allows it, or until
+// A ContentError says what content would be lost with the object, so that its deletion is blocked until a commit allows it, or until
 // that content is gone.
 type ContentError struct{ Why string }
 

@@ -17,8 +17,8 @@ import (
 // claimPart is the value of label on a claim.
 const claimPart = "claim"
 
-// errHeld is the error of writes to a cluster that HeldByOther reports.
-var errHeld = errors.New("another fleet of the same name, or another member, holds the cluster")
+// errClaimed is the error of writes to a cluster that another has claimed, see ClaimedByOther.
+var errClaimed = errors.New("another fleet of the same name, or another member, holds the cluster")
 
 // claimID returns the ID of the claim of a fleet name.
 func claimID(fleet string) api.ID {
@@ -27,13 +27,13 @@ func claimID(fleet string) api.ID {
 
 // ensureClaim makes sure that this fleet has the claim before an inventory is written. It
 // creates a missing claim, and takes over that of an adopted fleet. If another fleet has the
-// claim, HeldByOther reports true from then on and the error is errHeld.
+// claim, ClaimedByOther reports true from then on and the error is errClaimed.
 func (st *Store) ensureClaim(ctx context.Context) error {
 	switch {
 	case st.membership.ID == "":
 		return nil
-	case st.HeldByOther():
-		return errHeld
+	case st.ClaimedByOther():
+		return errClaimed
 	case st.hasClaim():
 		return nil
 	}
@@ -48,8 +48,8 @@ func (st *Store) ensureClaim(ctx context.Context) error {
 			return err
 		}
 		switch {
-		case st.HeldByOther():
-			return errHeld
+		case st.ClaimedByOther():
+			return errClaimed
 		case st.hasClaim():
 			return nil
 		}

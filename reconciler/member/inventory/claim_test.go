@@ -44,8 +44,8 @@ func TestClaimWithALostAnswer(t *testing.T) {
 	if err := s.Save(t.Context(), inv); err == nil {
 		t.Error("the answer was not lost")
 	}
-	if err := s.Save(t.Context(), inv); err != nil || s.HeldByOther() {
-		t.Errorf("the second time: %v, foreign: %v", err, s.HeldByOther())
+	if err := s.Save(t.Context(), inv); err != nil || s.ClaimedByOther() {
+		t.Errorf("the second time: %v, foreign: %v", err, s.ClaimedByOther())
 	}
 }
 
@@ -57,8 +57,8 @@ func TestClaimIsAdopted(t *testing.T) {
 	s.membership.Adopted = []protocol.Adoption{{Cluster: "east", ID: "theirs", By: "sam"}}
 	save(t, s, load(t, s).Of(web))
 	late := storeFor(t, another, at)
-	if load(t, late); !late.HeldByOther() || late.claim.owner.ID != "ours" {
-		t.Errorf("the claim names %v, foreign to the other: %v", late.claim.owner, late.HeldByOther())
+	if load(t, late); !late.ClaimedByOther() || late.claim.owner.ID != "ours" {
+		t.Errorf("the claim names %v, foreign to the other: %v", late.claim.owner, late.ClaimedByOther())
 	}
 }
 

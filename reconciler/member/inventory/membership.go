@@ -57,14 +57,14 @@ func (st *Store) Claimant() string {
 // caller does not change them.
 func (st *Store) Owners() []protocol.Owner { return st.owners }
 
-// HeldByOther reports whether nothing may be written: the cluster has an inventory or the claim of
+// ClaimedByOther reports whether nothing may be written: the cluster has an inventory or the claim of
 // another fleet, another member of this fleet holds it, or it is not the cluster that the fleet has
 // identified under the name of the member.
-func (st *Store) HeldByOther() bool {
-	return st.heldByFleet() || st.OtherMember() != "" || st.unidentified()
+func (st *Store) ClaimedByOther() bool {
+	return st.claimedByFleet() || st.OtherMember() != "" || st.unidentified()
 }
 
-func (st *Store) heldByFleet() bool {
+func (st *Store) claimedByFleet() bool {
 	return st.membership.ID != "" && slices.ContainsFunc(st.owners, st.membership.isOther)
 }
 
@@ -86,7 +86,7 @@ func (st *Store) unidentified() bool {
 
 // Holders returns the other fleets that hold the cluster.
 func (st *Store) Holders() []protocol.Owner {
-	if !st.heldByFleet() {
+	if !st.claimedByFleet() {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(st.owners), func(o protocol.Owner) bool { return !st.membership.isOther(o) })

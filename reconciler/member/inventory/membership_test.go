@@ -22,8 +22,8 @@ func TestInventoriesNameTheirFleet(t *testing.T) {
 	save(t, storeFor(t, here, at), heavy(3))
 	s := storeFor(t, here, at)
 	load(t, s)
-	if s.HeldByOther() || !slices.Equal(s.owners, []protocol.Owner{{ID: "ours", Source: here.Source}}) {
-		t.Errorf("owners: %v, foreign: %v", s.owners, s.HeldByOther())
+	if s.ClaimedByOther() || !slices.Equal(s.owners, []protocol.Owner{{ID: "ours", Source: here.Source}}) {
+		t.Errorf("owners: %v, foreign: %v", s.owners, s.ClaimedByOther())
 	}
 	for _, name := range at.Names() {
 		var o struct {
@@ -35,7 +35,7 @@ func TestInventoriesNameTheirFleet(t *testing.T) {
 	}
 	delete(at.Stored, at.Names()[2])
 	s = storeFor(t, another, at)
-	if all := load(t, s); !s.HeldByOther() || len(all) > 0 {
+	if all := load(t, s); !s.ClaimedByOther() || len(all) > 0 {
 		t.Errorf("a damaged inventory of another fleet: owners %v", s.owners)
 	}
 }
@@ -105,8 +105,8 @@ func TestOwnersOfDamagedInventories(t *testing.T) {
 			at.Stored[name] = json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"` + api.Namespace +
 				`","labels":{"` + api.ManagedByLabel + `":"prod","` + label + `":"` + part + `"},"annotations":` + test.annotations + `}}`)
 			s := storeFor(t, here, at)
-			if all := load(t, s); len(all) > 0 || s.HeldByOther() != test.foreign {
-				t.Errorf("inventories: %d, foreign: %t, want %t", len(all), s.HeldByOther(), test.foreign)
+			if all := load(t, s); len(all) > 0 || s.ClaimedByOther() != test.foreign {
+				t.Errorf("inventories: %d, foreign: %t, want %t", len(all), s.ClaimedByOther(), test.foreign)
 			}
 		})
 	}

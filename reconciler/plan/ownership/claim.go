@@ -19,14 +19,14 @@ type Claim struct {
 	// Before is the outcome until now.
 	Before ledger.Deviation
 	// Assigned are the objects of the assigned revision. Upcoming are those of the latest revision, if the rollout has
-	// not reached the cluster. Held are those that the placement held until now, if they differ.
-	Assigned, Upcoming, Held map[api.ID]*work.Manifest
+	// not reached the cluster. Previous are those that it had until now, if they differ.
+	Assigned, Upcoming, Previous map[api.ID]*work.Manifest
 	// Leftover are the objects of the leftover revision, which the placement gives up.
 	Leftover map[api.ID]*work.Manifest
-	// MaybeHeld are the objects that the placement may hold if its work keeps everything without listing it, mostly because
+	// MaybeOwned are the objects that the placement may own if its work keeps everything without listing it, mostly because
 	// the content of its revision is not known; nil otherwise.
-	MaybeHeld map[api.ID]bool
-	// maybeRemoved are those that it may have held before.
+	MaybeOwned map[api.ID]bool
+	// maybeRemoved are those that it may have owned before.
 	maybeRemoved map[api.ID]bool
 	// Early are upcoming objects that are assigned already now.
 	Early map[api.ID]*work.Manifest
@@ -52,13 +52,13 @@ type Yielded struct {
 	Object *work.Manifest
 }
 
-// guessHeld adds the objects that others yield to the placement to those that it may hold, if its content is not known.
+// guessOwned adds the objects that others yield to the placement to those that it may own, if its content is not known.
 // If the placement is being removed, they may have been removed.
-func (c *Claim) guessHeld(others []*Claim) {
-	if c.MaybeHeld == nil && !c.RemovesUnknown {
+func (c *Claim) guessOwned(others []*Claim) {
+	if c.MaybeOwned == nil && !c.RemovesUnknown {
 		return
 	}
-	guess := c.MaybeHeld
+	guess := c.MaybeOwned
 	if c.RemovesUnknown {
 		guess = map[api.ID]bool{}
 		c.maybeRemoved = guess
@@ -85,11 +85,11 @@ func (c *Claim) rank(id api.ID) int {
 	switch {
 	case c.ReportOnly:
 		return reporter
-	case c.Assigned[id] == nil && c.Early[id] == nil && c.MaybeHeld[id]:
+	case c.Assigned[id] == nil && c.Early[id] == nil && c.MaybeOwned[id]:
 		return possibleHolder
 	case Yields(c.Before, id):
 		return yielder
-	case !c.Reassigned || c.Held[id] != nil && !c.WasRemoving || slices.Contains(c.Before.Early, id):
+	case !c.Reassigned || c.Previous[id] != nil && !c.WasRemoving || slices.Contains(c.Before.Early, id):
 		return holder
 	}
 	return newcomer
@@ -108,11 +108,11 @@ func Yields(d ledger.Deviation, id api.ID) bool {
 }
 
 // keepsYield reports whether an object stays left to another placement, since the work keeps everything as it is.
-func (c *Claim) keepsYield(id api.ID) bool { return c.MaybeHeld != nil && Yields(c.Before, id) }
+func (c *Claim) keepsYield(id api.ID) bool { return c.MaybeOwned != nil && Yields(c.Before, id) }
 
 // asks reports whether the placement wants the object now.
 func (c *Claim) asks(id api.ID) bool {
-	return c.Assigned[id] != nil || c.Early[id] != nil || c.MaybeHeld[id]
+	return c.Assigned[id] != nil || c.Early[id] != nil || c.MaybeOwned[id]
 }
 
 // wants reports whether the object is in the latest content.
@@ -125,6 +125,6 @@ func (c *Claim) wants(id api.ID) bool {
 
 // gaveUp reports whether the placement had the object until now and no longer wants it.
 func (c *Claim) gaveUp(id api.ID) bool {
-	had := c.Held[id] != nil && !Yields(c.Before, id) || c.Leftover[id] != nil || c.maybeRemoved[id] || slices.Contains(c.Before.Early, id)
+	had := c.Previous[id] != nil && !Yields(c.Before, id) || c.Leftover[id] != nil || c.maybeRemoved[id] || slices.Contains(c.Before.Early, id)
 	return had && !c.ReportOnly && !c.asks(id)
 }

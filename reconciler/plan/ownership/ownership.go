@@ -26,8 +26,8 @@ type Conflict struct {
 func Assign(claims []*Claim) (conflicts []Conflict) {
 	ids := map[api.ID]bool{}
 	for _, c := range claims {
-		c.guessHeld(claims)
-		for _, of := range []map[api.ID]*work.Manifest{c.Assigned, c.Upcoming, c.Early, c.Held, c.Leftover} {
+		c.guessOwned(claims)
+		for _, of := range []map[api.ID]*work.Manifest{c.Assigned, c.Upcoming, c.Early, c.Previous, c.Leftover} {
 			for id := range of {
 				ids[id] = true
 			}

@@ -29,19 +29,19 @@ func TestAssign(t *testing.T) {
 	has := func(cl *Claim) { cl.Assigned = object }
 	gets := func(cl *Claim) { cl.Assigned, cl.Reassigned = object, true }
 	awaits := func(cl *Claim) { cl.Upcoming = object }
-	gives := func(cl *Claim) { cl.Held, cl.Reassigned = object, true }
+	gives := func(cl *Claim) { cl.Previous, cl.Reassigned = object, true }
 	givesLater := func(cl *Claim) { cl.Assigned, cl.Upcoming = object, map[api.ID]*work.Manifest{} }
 	reports := func(cl *Claim) { cl.Assigned, cl.ReportOnly = object, true }
-	unknown := func(cl *Claim) { cl.MaybeHeld = map[api.ID]bool{shared: true} }
+	unknown := func(cl *Claim) { cl.MaybeOwned = map[api.ID]bool{shared: true} }
 	givesNothing := func(cl *Claim) { gives(cl); cl.ReportOnly = true }
-	selectedAgain := func(cl *Claim) { cl.Assigned, cl.Held, cl.WasRemoving, cl.Reassigned = object, object, true, true }
+	selectedAgain := func(cl *Claim) { cl.Assigned, cl.Previous, cl.WasRemoving, cl.Reassigned = object, object, true, true }
 	yielding := func(cl *Claim) {
 		cl.Assigned = object
 		cl.Before.Yields = []ledger.Yield{{ID: shared, To: api.PlacementKey{Name: "other"}}}
 	}
 	leavesUnknown := func(cl *Claim) {
 		yielding(cl)
-		cl.Assigned, cl.MaybeHeld = nil, map[api.ID]bool{}
+		cl.Assigned, cl.MaybeOwned = nil, map[api.ID]bool{}
 	}
 	for name, test := range map[string]struct {
 		claims    []*Claim
@@ -113,7 +113,7 @@ func TestKeep(t *testing.T) {
 
 // If the content of a placement on a cluster is not known, the objects that others left to it there
 // are assumed to be its objects. If it is being removed, they may be removed already.
-func TestGuessHeld(t *testing.T) {
+func TestGuessOwned(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}
 	other := func(to string) *Claim {
 		return &Claim{Before: ledger.Deviation{Yields: []ledger.Yield{{ID: configMap("a"), To: api.PlacementKey{Name: to}}}}}
@@ -124,14 +124,14 @@ func TestGuessHeld(t *testing.T) {
 		held, removed string
 	}{
 		"known content":             {Claim{}, "web", "", ""},
-		"unknown content":           {Claim{MaybeHeld: map[api.ID]bool{configMap("b"): true}}, "web", "a b", ""},
-		"left to a third placement": {Claim{MaybeHeld: map[api.ID]bool{configMap("b"): true}}, "shop", "b", ""},
+		"unknown content":           {Claim{MaybeOwned: map[api.ID]bool{configMap("b"): true}}, "web", "a b", ""},
+		"left to a third placement": {Claim{MaybeOwned: map[api.ID]bool{configMap("b"): true}}, "shop", "b", ""},
 		"being removed, unknown":    {Claim{RemovesUnknown: true}, "web", "", "a"},
 	} {
 		cl := &test.cl
 		cl.Claimant = web
-		cl.guessHeld([]*Claim{cl, other(test.to)})
-		if held, removed := names(cl.MaybeHeld), names(cl.maybeRemoved); held != test.held || removed != test.removed {
+		cl.guessOwned([]*Claim{cl, other(test.to)})
+		if held, removed := names(cl.MaybeOwned), names(cl.maybeRemoved); held != test.held || removed != test.removed {
 			t.Errorf("%s: held %q, removed %q, want %q and %q", name, held, removed, test.held, test.removed)
 		}
 	}

@@ -91,34 +91,34 @@ var aggregated = map[string]struct{ unknown, unknownText, no, noText, yes, yesTe
 	},
 }
 
-// DeletionsHeld is the condition DeletionsHeld for the given clusters of the placement; false
-// if no deletions are held there.
-func DeletionsHeld(p *plan.Placement, clusters ...*plan.OnCluster) (v Value, held bool) {
+// DeletionsBlocked is the condition DeletionsHeld for the given clusters of the placement; false
+// if no deletions are blocked there.
+func DeletionsBlocked(p *plan.Placement, clusters ...*plan.OnCluster) (v Value, isTrue bool) {
 	objects, on, example := 0, 0, ""
 	for _, c := range clusters {
-		braked, pending := c.HeldDeletions()
-		if pending || len(braked) == 0 {
+		blocked, pending := c.BlockedDeletions()
+		if pending || len(blocked) == 0 {
 			continue
 		}
 		if on == 0 {
-			example = fmt.Sprintf("%s on %s: %s", braked[0].ID, c.Binding.Cluster, braked[0].Why)
+			example = fmt.Sprintf("%s on %s: %s", blocked[0].ID, c.Binding.Cluster, blocked[0].Why)
 		}
-		objects += len(braked)
+		objects += len(blocked)
 		on++
 	}
 	if on == 0 {
 		return Value{}, false
 	}
-	text := fmt.Sprintf("Deleting %d object(s) on %d cluster(s) is held, such as %s; %s", objects, on, example, HeldAdvice(p.Key.String()))
+	text := fmt.Sprintf("Deleting %d object(s) on %d cluster(s) is held, such as %s; %s", objects, on, example, DeletionAdvice(p.Key.String()))
 	return True(api.AllowedByNoCommit, text), true
 }
 
-// HeldAdvice says what to do about held deletions of a placement (crp/NAME or
+// DeletionAdvice says what to do about blocked deletions of a placement (crp/NAME or
 // rp/NAMESPACE/NAME).
-func HeldAdvice(placement string) string {
+func DeletionAdvice(placement string) string {
 	return fmt.Sprintf("if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer %q to the message of a commit", AllowTrailer(placement))
 }
 
-// AllowTrailer returns the line in a commit message that allows the held deletions of a
+// AllowTrailer returns the line in a commit message that allows the blocked deletions of a
 // placement (crp/NAME or rp/NAMESPACE/NAME).
 func AllowTrailer(placement string) string { return api.AllowTrailer + ": " + placement }

@@ -114,7 +114,7 @@ const probeInterval = 4 * time.Minute
 
 func (a *agent) probe() {
 	a.observe()
-	if a.heldByMember() {
+	if a.claimedByMember() {
 		a.after(foreignInterval, a.probe)
 		return
 	}

@@ -144,7 +144,7 @@ var mutants = map[string]Mutant{
 		}
 		return works
 	}},
-	invariantHeld: {Publishes: func(r *status.Report) {
+	invariantWaitReason: {Publishes: func(r *status.Report) {
 		for _, d := range r.Details {
 			for i := range d.Clusters {
 				d.Clusters[i].Waits = ""

@@ -20,9 +20,9 @@ const namesShare = 8
 // namesStep is the kind of steps in which names change.
 const namesStep = 28
 
-// heldUnderNames are the invariants that are checked in these scenarios. The others count clusters by
+// checkedUnderNames are the invariants that are checked in these scenarios. The others count clusters by
 // their names.
-var heldUnderNames = map[string]bool{
+var checkedUnderNames = map[string]bool{
 	invariantHolder: true, invariantInternal: true, invariantSound: true, invariantConverges: true, invariantLoop: true, invariantPlanned: true,
 }
 
@@ -123,9 +123,9 @@ func (h *host) deleteInventory(key api.PlacementKey) {
 	}
 }
 
-// heldByMember reports whether another member of the fleet holds the host, or the fleet has not identified it. Where
+// claimedByMember reports whether another member of the fleet holds the host, or the fleet has not identified it. Where
 // no cluster has two names, that is left out.
-func (a *agent) heldByMember() bool {
+func (a *agent) claimedByMember() bool {
 	m := &a.membership
 	return a.d.w.names && m.ID != "" && (m.SameAs != "" || m.UID != a.uid() || a.claim != "" && a.claim != a.name && a.claim != m.Formerly)
 }

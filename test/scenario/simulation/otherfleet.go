@@ -72,11 +72,11 @@ func (a *agent) SetMembership(now protocol.Membership) {
 
 // foreign reports whether another fleet or another member holds the host.
 func (a *agent) foreign() bool {
-	return a.heldByFleet() || a.heldByMember()
+	return a.claimedByFleet() || a.claimedByMember()
 }
 
-// heldByFleet reports whether another fleet holds the host.
-func (a *agent) heldByFleet() bool {
+// claimedByFleet reports whether another fleet holds the host.
+func (a *agent) claimedByFleet() bool {
 	return a.otherFleet != "" && !slices.ContainsFunc(a.membership.Adopted, func(x protocol.Adoption) bool { return x.ID == a.otherFleet })
 }
 

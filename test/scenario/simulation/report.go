@@ -12,9 +12,9 @@ import (
 
 // The invariants of reports.
 const (
-	invariantSound    = "every unhealthy condition has a reason and a time"
-	invariantHeld     = "a waiting cluster says what it waits for"
-	invariantInternal = "planning never panics"
+	invariantSound      = "every unhealthy condition has a reason and a time"
+	invariantWaitReason = "a waiting cluster says what it waits for"
+	invariantInternal   = "planning never panics"
 )
 
 // checkReport checks a report.
@@ -49,14 +49,14 @@ func (w *world) checkDetail(d *status.Detail, head *commit, r *status.Report) {
 		at := bindingKey{api.PlacementKey{Name: name}, c.Cluster}
 		b, _ := w.decided.binding(at)
 		if b.Unscheduled {
-			w.violate(invariantHeld, "%s is to leave %s, and does not say so", d.Placement, c.Cluster)
+			w.violate(invariantWaitReason, "%s is to leave %s, and does not say so", d.Placement, c.Cluster)
 		}
 		if b.AssignedAt.Equal(r.At) {
 			continue // it was assigned just now
 		}
 		then := w.source.commits[c.Commit]
 		if then == nil || !sameContent(w.content(b.Assigned, at), head.content(name, c.Cluster)) && !w.relabelled(then, head, c.Cluster) {
-			w.violate(invariantHeld, "%s on %s is at %q, which is not the newest, and does not say why", d.Placement, c.Cluster, c.Commit)
+			w.violate(invariantWaitReason, "%s on %s is at %q, which is not the newest, and does not say why", d.Placement, c.Cluster, c.Commit)
 		}
 	}
 }

@@ -17,9 +17,9 @@ const restoresShare = 16
 // restoreStep is the kind of steps in which a cluster is backed up or restored.
 const restoreStep = 29
 
-// heldAfterRestores are the invariants that are checked in these scenarios. The others judge by what was written and
+// checkedAfterRestores are the invariants that are checked in these scenarios. The others judge by what was written and
 // available before, which a restore takes back.
-var heldAfterRestores = map[string]bool{
+var checkedAfterRestores = map[string]bool{
 	invariantInternal: true, invariantSound: true, invariantConverges: true, invariantLoop: true, invariantPlanned: true,
 }
 

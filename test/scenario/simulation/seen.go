@@ -34,15 +34,15 @@ func (a *agent) reportWorks(works []*work.Work) {
 }
 
 // heldDeletions returns the objects that a work no longer has and whose deletion is held.
-func (a *agent) heldDeletions(w *work.Work) []protocol.Braked {
+func (a *agent) blockedDeletions(w *work.Work) []protocol.BlockedDeletion {
 	inv := a.inventories[w.Placement]
 	if inv == nil || w.Keep || w.Strategy.Type == api.ReportDiff || inv.abandon && w.Remove {
 		return nil
 	}
-	var out []protocol.Braked
+	var out []protocol.BlockedDeletion
 	for _, id := range slices.SortedFunc(maps.Keys(inv.items), api.ID.Compare) {
 		if why := w.DeletionBlocked(id, a.deletedNamespaces(w)); why != "" && !a.wantedByAny(id) {
-			out = append(out, protocol.Braked{ID: id, Why: why})
+			out = append(out, protocol.BlockedDeletion{ID: id, Why: why})
 		}
 	}
 	return out
@@ -51,7 +51,7 @@ func (a *agent) heldDeletions(w *work.Work) []protocol.Braked {
 // workSeen returns the report of a work, and when that changes by itself; zero if it does not.
 func (a *agent) workSeen(w *work.Work) (o protocol.WorkSeen, changes time.Time) {
 	now := time.Now()
-	o = protocol.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Wrote: a.wrote[w.Placement], WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Incidents: protocol.Incidents{Braked: a.heldDeletions(w)}.OrNil()}}
+	o = protocol.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Wrote: a.wrote[w.Placement], WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Incidents: protocol.Incidents{BlockedDeletions: a.blockedDeletions(w)}.OrNil()}}
 	delete(a.wrote, w.Placement)
 	if w.Remove {
 		o.Removed = a.inventories[w.Placement] == nil

@@ -26,13 +26,13 @@ const (
 	invariantOnlyContent = "a freeze holds nothing but new content"
 )
 
-// heldInStagedRuns are the invariants that are checked in these scenarios. The others are about the strategy RollingUpdate, or
+// checkedInStagedRuns are the invariants that are checked in these scenarios. The others are about the strategy RollingUpdate, or
 // about clusters that nobody evicts.
-var heldInStagedRuns = map[string]bool{
+var checkedInStagedRuns = map[string]bool{
 	invariantStages: true, invariantMembers: true, invariantConcurrency: true, invariantSuperseded: true, invariantReturns: true, invariantTwoContents: true, invariantBudget: true,
 	invariantGates: true, invariantOnlyStage: true, invariantFrozen: true, invariantWindow: true, invariantOnlyContent: true,
 	invariantLoop: true, invariantPlanned: true, invariantInternal: true, invariantSound: true, invariantSaved: true, invariantWaits: true, invariantOwner: true, invariantGit: true, invariantDelete: true,
-	invariantHolder: true, invariantConverges: true, invariantSuspended: true, invariantUnreachable: true, invariantHeld: true,
+	invariantHolder: true, invariantConverges: true, invariantSuspended: true, invariantUnreachable: true, invariantWaitReason: true,
 }
 
 // A runKey is an update run of a placement.

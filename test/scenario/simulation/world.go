@@ -117,7 +117,7 @@ func (v *Violation) String() string { return "violated: " + v.Invariant + ": " +
 
 // violate records the first violation, which ends the scenario.
 func (w *world) violate(invariant, format string, args ...any) {
-	if w.violation == nil && (!w.names || heldUnderNames[invariant]) && (!w.restores || heldAfterRestores[invariant]) && (!w.staged || heldInStagedRuns[invariant]) {
+	if w.violation == nil && (!w.names || checkedUnderNames[invariant]) && (!w.restores || checkedAfterRestores[invariant]) && (!w.staged || checkedInStagedRuns[invariant]) {
 		w.violation = &Violation{invariant, fmt.Sprintf(format, args...)}
 		w.logf("%s", w.violation)
 	}
