@@ -71,6 +71,7 @@ func (t Target) Build(maxSize int64, visit func(r *document.Report, object any))
 			b.collect(objects.Resources(), maxSize, &out, visit)
 			if !out.Cut && !b.problems.HasErrors() {
 				warnUnmatchedTargets(b)
+				warnUnmatchedImages(b)
 			}
 		}
 	}

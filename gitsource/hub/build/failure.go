@@ -40,6 +40,9 @@ var failureRules = []failureRule{
 		return fmt.Sprintf("%s %s is among the resources more than once; list it once, or rename one of them", found[1], found[2])
 	}},
 	{regexp.MustCompile(`no resource matches strategic merge patch "` + idText), []string{"patches", "patchesStrategicMerge"}, func(b *builder, parts []*kustomization, found []string) string {
+		if slices.ContainsFunc(objectsOf(b, parts), func(p sourcePosition) bool { return p.kind == found[1] && p.name == found[2] }) {
+			return fmt.Sprintf("the patch is for %s %s, but the one among the resources has another apiVersion or namespace, or an earlier patch deletes it; write its apiVersion and namespace in the patch", found[1], found[2])
+		}
 		return fmt.Sprintf("the patch is for %s %s, which is not among the resources; %s", found[1], found[2], suggestName(b, parts, found[1], found[2], "correct the name, or add it to them"))
 	}},
 	{regexp.MustCompile(`resource with name (\S+) does not match a config`), []string{"replicas"}, func(b *builder, parts []*kustomization, found []string) string {
@@ -48,8 +51,13 @@ var failureRules = []failureRule{
 	{regexp.MustCompile(`Unexpected kind: (\S+)`), []string{"patches"}, func(_ *builder, _ []*kustomization, found []string) string {
 		return fmt.Sprintf("%q is no operation of a JSON patch; %s", found[1], schema.DidYouMean(found[1], []string{"add", "copy", "move", "remove", "replace", "test"}))
 	}},
-	{regexp.MustCompile(`(\w+) operation does not apply: doc is missing (?:path|key): "?([^\s":]+)`), []string{"patches", "patchesJson6902"}, func(_ *builder, _ []*kustomization, found []string) string {
-		return fmt.Sprintf("the target has no field %s, so that the operation %s cannot be applied; correct the path, or add what is missing first", found[2], found[1])
+	{regexp.MustCompile(`(\w+) operation does not apply: doc is missing (?:path|key): "?([^\s":]+)`), []string{"patches", "patchesJson6902"}, missingField},
+	{regexp.MustCompile(`error in (remove) for path: '([^']+)': Unable to remove nonexistent key`), []string{"patches", "patchesJson6902"}, missingField},
+	{regexp.MustCompile(`wrong node kind: expected (\w+)Node but got (\w+)Node: node contents: (.+)`), []string{"patches", "patchesStrategicMerge"}, func(_ *builder, _ []*kustomization, found []string) string {
+		return fmt.Sprintf("kustomize expects %s and finds %s: %s; correct the patch, or the object that it is for", nodeKinds[found[1]], nodeKinds[found[2]], found[3])
+	}},
+	{regexp.MustCompile(`var '\{(\S+) .* cannot be mapped to a field in the set of known resources`), []string{"vars"}, func(_ *builder, _ []*kustomization, found []string) string {
+		return fmt.Sprintf("none of the resources has the kind, the name and the field that the variable %s stands for; correct its objref and fieldref", found[1])
 	}},
 	{regexp.MustCompile(`invalid literal source ([^\s,]+), expected key=value`), []string{"configMapGenerator", "secretGenerator"}, func(_ *builder, _ []*kustomization, found []string) string {
 		return fmt.Sprintf("%s is no literal; write KEY=VALUE", found[1])
@@ -66,6 +74,9 @@ var failureRules = []failureRule{
 	{regexp.MustCompile(`merging from generator: id (\w+) (\S+) does not exist; cannot merge or replace`), []string{"configMapGenerator", "secretGenerator"}, func(b *builder, parts []*kustomization, found []string) string {
 		return fmt.Sprintf("there is no %s %s to merge with or to replace; %s", found[1], found[2], suggestName(b, parts, found[1], found[2], "remove behavior, or correct the name"))
 	}},
+	{regexp.MustCompile(`merging from generator: id (\w+) (\S+) exists; `), []string{"configMapGenerator", "secretGenerator"}, func(_ *builder, _ []*kustomization, found []string) string {
+		return fmt.Sprintf("there is a %s %s already; give the generator another name, or write behavior: merge or replace", found[1], found[2])
+	}},
 	{regexp.MustCompile(`fieldPath .(\S+). is missing for replacement source`), []string{"replacements"}, func(_ *builder, _ []*kustomization, found []string) string {
 		return fmt.Sprintf("the source has no field %s; correct fieldPath", found[1])
 	}},
@@ -76,6 +87,14 @@ var failureRules = []failureRule{
 	{regexp.MustCompile(`nothing selected by ` + idText), []string{"replacements"}, func(b *builder, parts []*kustomization, found []string) string {
 		return fmt.Sprintf("the source %s %s is not among the resources; %s", found[1], found[2], suggestName(b, parts, found[1], found[2], "correct it, or add it to them"))
 	}},
+}
+
+// nodeKinds describe the kinds of YAML nodes.
+var nodeKinds = map[string]string{"Mapping": "a mapping", "Sequence": "a list", "Scalar": "a single value"}
+
+// missingField is the text of rules that match the operation of a JSON patch and its path.
+func missingField(_ *builder, _ []*kustomization, found []string) string {
+	return fmt.Sprintf("the target has no field %s, so that the operation %s cannot be applied; correct the path, or add what is missing first", found[2], found[1])
 }
 
 // says returns the text of a rule that is always the same.

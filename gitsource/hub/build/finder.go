@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
@@ -23,6 +24,7 @@ var expectations = []struct{ goType, want, fix string }{
 	{"bool", "true or false", "without quotes"},
 	{"string", "a string", "in quotes"},
 	{"[]", "a list", "with - before each item"},
+	{"types.Patch", "a mapping", "as path: FILE"},
 	{"", "a mapping", "as NAME: VALUE"},
 }
 
@@ -32,12 +34,56 @@ var jsonTypes = map[string]any{"array": []any{}, "bool": false, "number": 0.0, "
 // reportWrongType reports that the value at p has another type than kustomize expects, by what wrongType has matched.
 func (f *mentionFinder) reportWrongType(p *document.FieldPath, found []string) {
 	got, goType := document.Describe(jsonTypes[found[1]]), strings.TrimPrefix(found[3], "*")
+	if at := firstOfType(f.r.Root, f.r.Object, strings.Split(found[2], "."), found[1]); at != nil {
+		p = at
+	}
 	for _, e := range expectations {
 		if strings.HasPrefix(goType, e.goType) {
 			f.r.Errorf(p, "must be %s, not %s; write it %s", e.want, got, e.fix)
 			return
 		}
 	}
+}
+
+// firstOfType returns the first value of a JSON type at some keys below a node, in any item of the lists on the way, or else in the list or
+// the mapping that is there; nil if there is none.
+func firstOfType(n *yaml.Node, p *document.FieldPath, keys []string, jsonType string) *document.FieldPath {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if len(keys) == 0 && jsonTypeOf(n) == jsonType {
+		return p
+	}
+	for i, item := range n.Content {
+		below, rest := p, keys
+		switch {
+		case n.Kind == yaml.SequenceNode:
+			below = p.At(i)
+		case n.Kind == yaml.MappingNode && i%2 == 0 || len(keys) > 0 && !strings.EqualFold(n.Content[i-1].Value, keys[0]):
+			continue
+		default:
+			below, rest = p.Child(n.Content[i-1].Value), keys[min(1, len(keys)):]
+		}
+		if at := firstOfType(item, below, rest, jsonType); at != nil {
+			return at
+		}
+	}
+	return nil
+}
+
+// jsonTypeOf returns the name of a key of jsonTypes.
+func jsonTypeOf(n *yaml.Node) string {
+	switch n.ShortTag() {
+	case "!!map":
+		return "object"
+	case "!!seq":
+		return "array"
+	case "!!bool":
+		return "bool"
+	case "!!int", "!!float":
+		return "number"
+	}
+	return "string"
 }
 
 // A mentionFinder finds the references in a document of a kustomization.
@@ -61,6 +107,9 @@ func (f *mentionFinder) patches(field string, patches []types.Patch) {
 		if patch.Path != "" {
 			f.mention(f.r.Field(field).At(i).Child("path"), patch.Path, textFile)
 		}
+		if patch.Target != nil {
+			f.target(f.r.Field(field).At(i).Child("target"), *patch.Target)
+		}
 		if field == "patches" {
 			p := f.r.Field(field).At(i)
 			if hasText := strings.TrimSpace(patch.Patch) != ""; hasText && patch.Path != "" {
@@ -70,6 +119,22 @@ func (f *mentionFinder) patches(field string, patches []types.Patch) {
 			}
 			target := p.Child("target")
 			f.k.targets = append(f.k.targets, mention{field: target.String(), line: f.r.LineOf(target)})
+		}
+	}
+}
+
+// target checks the regular expressions and selectors of a target, of which kustomize does not say where they are.
+func (f *mentionFinder) target(p *document.FieldPath, s types.Selector) {
+	for _, expr := range []struct{ field, value string }{
+		{"group", s.Group}, {"version", s.Version}, {"kind", s.Kind}, {"name", s.Name}, {"namespace", s.Namespace},
+	} {
+		if _, err := regexp.Compile("^(?:" + expr.value + ")$"); err != nil {
+			f.r.Errorf(p.Child(expr.field), "%q is no regular expression, as which kustomize reads it; correct it", expr.value)
+		}
+	}
+	for _, selector := range []struct{ field, value string }{{"labelSelector", s.LabelSelector}, {"annotationSelector", s.AnnotationSelector}} {
+		if _, err := labels.Parse(selector.value); err != nil {
+			f.r.Errorf(p.Child(selector.field), "%q is no selector; write one such as app=web or tier in (a, b)", selector.value)
 		}
 	}
 }

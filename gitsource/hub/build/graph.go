@@ -96,7 +96,23 @@ func (g *Graph) Arrange(dirs []string, overlays map[string]bool) {
 	g.Roots, g.unused, g.overlays = nil, nil, overlays
 	g.owned, g.ownedDirs = map[string]string{}, map[string]string{}
 	g.own()
+	g.checkKinds()
 	g.findRoots(dirs)
+}
+
+// checkKinds reports components among the resources, and other kustomizations among the components.
+func (g *Graph) checkKinds() {
+	for _, k := range g.nodes {
+		for _, m := range k.mentions {
+			switch n := g.nodes[path.Join(k.dir, m.value)]; {
+			case n == nil:
+			case m.kind == fileOrDirectory && n.isComponent():
+				k.fail(m, "%s is a component; list it under components", n.dir)
+			case m.kind == componentDirectory && !n.isComponent() && !n.problems[:n.own].HasErrors():
+				k.fail(m, "%s is no component; list it under resources, or write kind: Component in its file", n.dir)
+			}
+		}
+	}
 }
 
 func (g *Graph) own() {

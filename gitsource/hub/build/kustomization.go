@@ -38,11 +38,12 @@ type kustomization struct {
 	inflators []string
 	// locked says that the lock file decides what some of them are.
 	locked bool
-	// generators are the positions of its generators, pluginObjects those of generators that are plugins, and variables the names in the
-	// field vars.
+	// generators are the positions of its generators, pluginObjects those of generators that are plugins, variables the names in the
+	// field vars, and images those in the field images.
 	generators    []sourcePosition
 	pluginObjects []pluginObject
 	variables     []mention
+	images        []mention
 	// targets are the positions of the targets of its patches.
 	targets []mention
 	// literals are the literal values of secret generators.

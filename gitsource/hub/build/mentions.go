@@ -2,6 +2,7 @@ package build
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -24,12 +25,20 @@ func (k *kustomization) parse(data []byte, documents []*document.Report) {
 	text, _ := document.PlainText(data)
 	if r.Root.Kind != yaml.MappingNode {
 		r.Errorf(nil, "a kustomization is a mapping with fields such as resources")
+	} else if version, _ := document.Find(r.Root, r.Field("apiVersion")); version != nil && isOtherGroup(version.Value) {
+		r.Errorf(r.Field("apiVersion"), "a file of this name is read as a kustomization of kustomize, and this is an object of %s; rename the file", version.Value)
 	} else if err := k.spec.Unmarshal(text); err != nil {
 		f.reportDecodeError(err)
 	} else {
 		f.find()
 	}
 	k.problems = append(k.problems, r.Problems...)
+}
+
+// isOtherGroup reports whether an apiVersion is that of an API group which is not kustomize's, such as that of the Kustomizations of Flux.
+func isOtherGroup(version string) bool {
+	group, _, _ := strings.Cut(version, "/")
+	return strings.Contains(group, ".") && group != "kustomize.config.k8s.io"
 }
 
 // reportUnknown reports the fields that a type does not have, and whether there are any.
@@ -101,9 +110,24 @@ func (f *mentionFinder) find() {
 		f.fileOrText(top.Child("patchesStrategicMerge").At(i), string(patch), textFile)
 	}
 	for i, r := range k.Replacements {
+		p := top.Child("replacements").At(i)
 		if r.Path != "" {
-			f.mention(top.Child("replacements").At(i).Child("path"), r.Path, textFile)
+			f.mention(p.Child("path"), r.Path, textFile)
 		}
+		for j, target := range r.Targets {
+			if target.Select == nil {
+				f.r.Errorf(p.Child("targets").At(j), "has no select; write the kind and the name of the objects")
+			}
+		}
+	}
+	if sort := k.SortOptions; sort != nil {
+		if orders := []string{string(types.FIFOSortOrder), string(types.LegacySortOrder)}; !slices.Contains(orders, string(sort.Order)) {
+			f.r.Errorf(top.Child("sortOptions", "order"), "%q is no order of kustomize; %s", sort.Order, schema.DidYouMean(string(sort.Order), orders))
+		}
+	}
+	for i, image := range k.Images {
+		p := top.Child("images").At(i).Child("name")
+		f.k.images = append(f.k.images, mention{field: p.String(), line: f.r.LineOf(p), value: image.Name})
 	}
 	for i, g := range k.ConfigMapGenerator {
 		f.generator(top.Child("configMapGenerator").At(i), "ConfigMap", g.GeneratorArgs)

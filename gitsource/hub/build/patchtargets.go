@@ -1,11 +1,13 @@
 package build
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
@@ -131,4 +133,57 @@ func selectorText(s types.Selector) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// warnUnmatchedImages warns of images that nothing in the build has, which kustomize ignores. Components, remote bases and names that are
+// regular expressions are left out, and so are builds with charts.
+func warnUnmatchedImages(b *builder) {
+	for _, k := range b.parts {
+		if k.isComponent() || b.graph.tree.MountOf(k.dir) != "" || len(b.chartFiles) > 0 {
+			continue
+		}
+		for _, image := range k.images {
+			if regexp.QuoteMeta(image.value) != strings.ReplaceAll(image.value, ".", `\.`) || mentionsImage(b, k, image.value) {
+				continue
+			}
+			b.problems = append(b.problems, problem.Problem{
+				Origin: api.Origin{Path: k.file, Line: image.line, Kustomization: b.File}, Field: image.field, Severity: problem.Warning,
+				Message: fmt.Sprintf("no resource has the image %s, so that this changes nothing; %s", image.value, api.Suggest(image.value, imagesOf(b), "correct it, or remove it")),
+			})
+		}
+	}
+}
+
+// mentionsImage reports whether the name of an image is anywhere in a build but in its own entry.
+func mentionsImage(b *builder, k *kustomization, name string) bool {
+	for file, text := range b.texts {
+		if file != k.file && bytes.Contains(text, []byte(name)) {
+			return true
+		}
+	}
+	found := slices.ContainsFunc(k.spec.Images, func(i types.Image) bool { return strings.Contains(i.NewName, name) })
+	var doc yaml.Node
+	if yaml.Unmarshal(b.texts[k.file], &doc) != nil || len(doc.Content) == 0 {
+		return true
+	}
+	for i := 0; i+1 < len(doc.Content[0].Content); i += 2 {
+		if doc.Content[0].Content[i].Value != "images" {
+			visitScalars(doc.Content[0].Content[i+1], func(n *yaml.Node) { found = found || strings.Contains(n.Value, name) })
+		}
+	}
+	return found
+}
+
+var imageField = regexp.MustCompile(`\bimage"?:\s*["']?([^\s"':@]+)`)
+
+// imagesOf returns the names of images in the files of a build, sorted.
+func imagesOf(b *builder) []string {
+	var names []string
+	for _, text := range b.texts {
+		for _, found := range imageField.FindAllSubmatch(text, -1) {
+			names = append(names, string(found[1]))
+		}
+	}
+	slices.Sort(names)
+	return names
 }
