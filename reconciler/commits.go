@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -72,10 +73,10 @@ func (c *commits) putInForce(load loaded, l *ledger.Ledger, now time.Time) {
 		}
 	}
 	if err != nil {
-		refused := occurrence{Entry: commitEntry(history.Refused, load.commit, cmp.Or(c.source.LoadError, c.source.Problems.Summary())), loadTook: load.took, refused: err}
+		refused := occurrence.Occurrence{Entry: occurrence.CommitEntry(history.Refused, load.commit, cmp.Or(c.source.LoadError, c.source.Problems.Summary())), LoadTook: load.took, Refused: err}
 		refused.Time = now
 		if c.inForce != nil {
-			refused.staysInForce = c.inForce.Commit.Hash
+			refused.StaysInForce = c.inForce.Commit.Hash
 		}
 		publish(c.cfg, refused)
 		return
@@ -84,9 +85,9 @@ func (c *commits) putInForce(load loaded, l *ledger.Ledger, now time.Time) {
 	if load.seen.After(now) { // the clock was set back
 		c.inForceSeenAt = now
 	}
-	accepted := occurrence{loadTook: load.took, inForce: load.snapshot}
+	accepted := occurrence.Occurrence{LoadTook: load.took, InForce: load.snapshot}
 	if l.InForce() != load.commit.Hash { // it was not merely loaded again after a restart
-		accepted.Entry = commitEntry(history.InForce, load.commit, "")
+		accepted.Entry = occurrence.CommitEntry(history.InForce, load.commit, "")
 		c.untraced = now
 	}
 	publish(c.cfg, accepted)

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -114,5 +115,5 @@ func (a *agents) offboard(ctx context.Context, name string, l *ledger.Ledger) {
 	}
 	a.stop(name, m)
 	l.ForgetCluster(name)
-	publish(a.cfg, occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: name, Message: unanswered}})
+	publish(a.cfg, occurrence.Occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: name, Message: unanswered}})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -17,7 +18,7 @@ import (
 type observations struct {
 	cfg *Config
 	// observed are the occurrences that follow from observations, until they are published.
-	observed []occurrence
+	observed []occurrence.Occurrence
 	// deleted are the reported deletions without an event yet.
 	deleted []status.Deleted
 }
@@ -51,7 +52,7 @@ func (o *observations) foldOne(l *ledger.Ledger, s observedSubject, seen protoco
 	if s.placement == (api.PlacementKey{}) {
 		was := ledger.MemberStateOf(l, s.cluster)
 		changed := l.Fold(seen)
-		o.observed = append(o.observed, memberOccurrences(s.cluster, was, ledger.MemberStateOf(l, s.cluster))...)
+		o.observed = append(o.observed, occurrence.OfMember(s.cluster, was, ledger.MemberStateOf(l, s.cluster))...)
 		return changed
 	}
 	record := l.Placement(s.placement)
@@ -62,7 +63,7 @@ func (o *observations) foldOne(l *ledger.Ledger, s observedSubject, seen protoco
 	changed := l.Fold(seen)
 	is := record.Entry(s.cluster)
 	if is != was {
-		o.observed = progress(o.observed, s.placement, record, was, is, seen.(protocol.WorkSeen).At)
+		o.observed = occurrence.OfObservation(o.observed, s.placement, record, was, is, seen.(protocol.WorkSeen).At)
 		for _, d := range is.Seen.Deleted(was.Seen) {
 			o.deleted = append(o.deleted, status.Deleted{Placement: s.placement, Cluster: s.cluster, Deletion: d})
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -192,30 +191,4 @@ func TestGatesLeaveOutClustersThatAreNotAwaited(t *testing.T) {
 
 func drifted(id api.ID, state api.DriftState) *ledger.Entry {
 	return &ledger.Entry{Seen: &protocol.WorkState{Incidents: &protocol.Incidents{Drifts: []protocol.Drift{{ID: id, State: state}}}}}
-}
-
-// The history has an entry when a gate fails, and another one when it fails again after it was asked from the beginning.
-func TestTheHistoryOfAGate(t *testing.T) {
-	run := func(failed int64) []placement.Run {
-		gate := placement.RunGate{Name: "ready", Answer: "it has failed: cluster a"}
-		if failed > 0 {
-			gate.Failed = time.Unix(failed, 0)
-		}
-		return []placement.Run{{Name: "web-1", Content: placement.Revision{Commit: "c1"}, Started: time.Unix(1, 0), Stages: []placement.RunStage{{StageConfig: api.StageConfig{Name: "canary"}, Gates: []placement.RunGate{gate}}}}}
-	}
-	for name, test := range map[string]struct {
-		before, now int64
-		entries     int
-	}{"it fails": {0, 5, 1}, "it stays failed": {5, 5, 0}, "it is asked again": {5, 0, 0}, "it fails again": {5, 7, 1}} {
-		pl := &plan.Placement{RecordChanged: true, Record: ledger.Placement{Runs: run(test.now)}}
-		got := runEntries(pl, &ledger.Placement{Runs: run(test.before)})
-		if len(got) != test.entries {
-			t.Errorf("%s: %+v", name, got)
-		}
-		for _, e := range got {
-			if e.Event != history.GateFailed || e.Commit != "c1" || e.Message != "run web-1, stage canary: the gate ready: it has failed: cluster a" {
-				t.Errorf("%s: %+v", name, e)
-			}
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
@@ -77,7 +78,7 @@ func NewMetrics() *Metrics {
 	for _, phase := range []string{phaseFold, phasePlan, phaseSave, phaseDispatch, phaseReport} {
 		m.Phases.WithLabelValues(phase)
 	}
-	for _, stage := range []string{stageApplied, stageAvailable} {
+	for _, stage := range []string{occurrence.StageApplied, occurrence.StageAvailable} {
 		m.Propagation.WithLabelValues(stage)
 	}
 	for _, result := range []string{"ok", "error"} {
@@ -109,20 +110,20 @@ func (m *Metrics) loaded(took time.Duration, err error) {
 
 // count counts the rollouts that have begun, finished or stopped, and measures how long it took until content was applied on a
 // cluster, and until it was available. Content without a recorded time of detection is left out.
-func (m *Metrics) count(all []occurrence) {
+func (m *Metrics) count(all []occurrence.Occurrence) {
 	labels := prometheus.Labels{} // of each exemplar in turn
 	for i := range all {
 		o := &all[i]
-		switch o.rollout {
-		case rolloutStarted:
+		switch o.Rollout {
+		case occurrence.RolloutStarted:
 			m.RolloutsStarted.Inc()
-		case rolloutFinished:
+		case occurrence.RolloutFinished:
 			m.RolloutsFinished.Inc()
-			m.RolloutSeconds.Observe(o.rolloutTook.Seconds())
-		case rolloutStopped:
+			m.RolloutSeconds.Observe(o.RolloutTook.Seconds())
+		case occurrence.RolloutStopped:
 			m.RolloutsStopped.Inc()
 		}
-		if o.stage == "" || o.Event == history.Failed || o.detected.IsZero() {
+		if o.Stage == "" || o.Event == history.Failed || o.Detected.IsZero() {
 			continue
 		}
 		clear(labels)
@@ -132,6 +133,6 @@ func (m *Metrics) count(all []occurrence) {
 		} else {
 			labels["commit"] = o.Commit
 		}
-		m.Propagation.WithLabelValues(o.stage).(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, o.Time.Sub(o.detected).Seconds()), labels)
+		m.Propagation.WithLabelValues(o.Stage).(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, o.Time.Sub(o.Detected).Seconds()), labels)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
@@ -24,7 +25,7 @@ func TestStoppedRolloutsAreCounted(t *testing.T) {
 			record.Stops = append(record.Stops, placement.Stop{Cluster: c})
 		}
 		p := &plan.Plan{Placements: sharedlist.Of(&plan.Placement{Key: key, Record: record, RecordChanged: true})}
-		m.count(slices.Concat(planOccurrences(p, l, hub.Commit{})...))
+		m.count(slices.Concat(occurrence.OfPlan(p, l, hub.Commit{})...))
 		p.UpdateLedger(l)
 	}
 	for _, step := range []struct {

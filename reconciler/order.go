@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 )
 
 // An Order is what a user asks the loop to do.
@@ -86,13 +87,13 @@ type orderRun struct {
 	approvalsInGit bool
 
 	// actions are the actions of users. loadNewest says that the newest commit is to be loaded again.
-	actions    []occurrence
+	actions    []occurrence.Occurrence
 	loadNewest bool
 }
 
 // record records an action of a user, which is published once the ledger is saved.
 func (r *orderRun) record(event history.Event, s ledger.Subject, by, message string) {
-	r.actions = append(r.actions, userAction(event, s, by, message))
+	r.actions = append(r.actions, occurrence.UserAction(event, s, by, message))
 }
 
 const longestText = 500

@@ -4,14 +4,15 @@ import (
 	"log/slog"
 
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 )
 
 // publish adds occurrences to the metrics, the traces, the history and the log. Those of a plan must be published only after it is
 // saved, so that a crash does not repeat them.
-func publish(cfg *Config, all ...occurrence) {
+func publish(cfg *Config, all ...occurrence.Occurrence) {
 	cfg.Metrics.count(all)
 	traceProgress(cfg.Traces, all)
-	cfg.Record(entriesOf(all)...)
+	cfg.Record(occurrence.Entries(all)...)
 	for i := range all {
 		logOccurrence(cfg.Log, &all[i])
 	}
@@ -19,33 +20,33 @@ func publish(cfg *Config, all ...occurrence) {
 
 // logOccurrence logs what happens to commits and rollouts, which clusters were renamed or have left the fleet, what users did
 // and what has ended. Agents log what happens on their cluster.
-func logOccurrence(log *slog.Logger, o *occurrence) {
+func logOccurrence(log *slog.Logger, o *occurrence.Occurrence) {
 	switch {
-	case o.refused != nil:
-		log.Error("commit refused", "commit", o.Commit, "inForce", o.staysInForce, "err", o.refused)
-	case o.inForce != nil:
-		commit := o.inForce.Commit
+	case o.Refused != nil:
+		log.Error("commit refused", "commit", o.Commit, "inForce", o.StaysInForce, "err", o.Refused)
+	case o.InForce != nil:
+		commit := o.InForce.Commit
 		log.Info("commit in force", "commit", commit.Hash, "subject", commit.Subject,
-			"objects", len(o.inForce.Objects), "placements", len(o.inForce.Placements), "clusters", len(o.inForce.Clusters), "took", o.loadTook)
-	case o.rollout == rolloutStopped:
-		log.Warn("rollout stopped", o.attributes()...)
-	case o.rollout == rolloutFinished:
-		log.Info("rollout finished", append(o.attributes(), "took", o.rolloutTook)...)
-	case o.rollout != "":
-		log.Info("rollout "+string(o.rollout), o.attributes()...)
+			"objects", len(o.InForce.Objects), "placements", len(o.InForce.Placements), "clusters", len(o.InForce.Clusters), "took", o.LoadTook)
+	case o.Rollout == occurrence.RolloutStopped:
+		log.Warn("rollout stopped", attributes(o)...)
+	case o.Rollout == occurrence.RolloutFinished:
+		log.Info("rollout finished", append(attributes(o), "took", o.RolloutTook)...)
+	case o.Rollout != "":
+		log.Info("rollout "+string(o.Rollout), attributes(o)...)
 	case o.Kind == history.Action:
-		log.Info(actionText(o.Event), o.attributes()...)
-	case o.renamedTo != "":
-		log.Info("member renamed", "from", o.Cluster, "to", o.renamedTo)
+		log.Info(actionText(o.Event), attributes(o)...)
+	case o.RenamedTo != "":
+		log.Info("member renamed", "from", o.Cluster, "to", o.RenamedTo)
 	case o.Event == history.Left && o.Message != "": // it did not answer
-		log.Warn("cluster left the fleet", o.attributes()...)
+		log.Warn("cluster left the fleet", attributes(o)...)
 	case o.Event == history.Left:
-		log.Info("cluster left the fleet", o.attributes()...)
+		log.Info("cluster left the fleet", attributes(o)...)
 	}
 }
 
-// attributes are what a log line says of an occurrence.
-func (o *occurrence) attributes() (attrs []any) {
+// attributes returns what a log line says of an occurrence.
+func attributes(o *occurrence.Occurrence) (attrs []any) {
 	for _, a := range []struct{ key, value string }{
 		{"placement", o.Placement}, {"cluster", o.Cluster}, {"object", o.Object}, {"commit", o.Commit}, {"by", o.By}, {"reason", o.Message},
 	} {

@@ -3,7 +3,7 @@
 //
 // What arrives between two turns waits in the inbox, of observations the newest about each subject. A turn drains it: each
 // observation is folded into the ledger (fold.go), and from the entry before and after it follows what has happened
-// (occurrence.go), for the history, metrics and traces; commits come into force or are refused (commits.go), and orders of users are
+// (package occurrence), for the history, metrics and traces; commits come into force or are refused (commits.go), and orders of users are
 // carried out (orders.go). If anything has changed, plan.Resolve makes a new plan from the commit in force and the ledger. The plan
 // is recorded in the ledger, which is saved (save.go) before the agents of the members get their works (dispatch.go). status.Build
 // then makes the report of plan and ledger.
@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -46,7 +47,7 @@ type Reconciler struct {
 	// answered are the orders whose answers wait for the end of the turn.
 	answered []queuedOrder
 	// planned are the occurrences that follow from plans, until the ledger is saved.
-	planned [][]occurrence
+	planned [][]occurrence.Occurrence
 	// faults are the placements whose planning panicked, with the messages that were logged.
 	faults map[api.PlacementKey]string
 
@@ -280,7 +281,7 @@ func (r *Reconciler) waitingForInventories(now time.Time) bool {
 func (r *Reconciler) endSuspensions(now time.Time) {
 	for _, s := range r.ledger.ExpiredSuspensions(now) {
 		r.ledger.Resume(s.Subject, now)
-		r.planned = append(r.planned, []occurrence{userAction(history.Ended, s.Subject, s.By, "it was "+s.String())})
+		r.planned = append(r.planned, []occurrence.Occurrence{occurrence.UserAction(history.Ended, s.Subject, s.By, "it was "+s.String())})
 	}
 }
 
@@ -298,7 +299,7 @@ func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 // recordPlan records a plan in the ledger, and keeps what happens by it until the ledger is saved.
 func (r *Reconciler) recordPlan(p *plan.Plan) {
 	r.logPanics(p)
-	r.planned = append(r.planned, planOccurrences(p, r.ledger, r.commits.inForce.Commit)...)
+	r.planned = append(r.planned, occurrence.OfPlan(p, r.ledger, r.commits.inForce.Commit)...)
 	p.UpdateLedger(r.ledger)
 	r.rebuilt, r.firstPlan = false, false
 	r.commits.loader.runsRecorded(r.ledger)

@@ -7,6 +7,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -88,7 +89,7 @@ func (a *agents) rename(l *ledger.Ledger, from, to string) (ended bool) {
 		}
 	}
 	l.RenameCluster(from, to)
-	publish(a.cfg, occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: from, Message: "it was renamed to " + to}, renamedTo: to})
+	publish(a.cfg, occurrence.Occurrence{Entry: history.Entry{Kind: history.Member, Event: history.Left, Cluster: from, Message: "it was renamed to " + to}, RenamedTo: to})
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 )
 
 func (r *orderRun) suspend(o Order) (string, error) {
@@ -122,7 +123,7 @@ func (r *orderRun) resumeRollout(o Order) (string, error) {
 	}
 	failed := "cluster " + stops[0].Cluster + " is not available"
 	if len(stops) > 1 {
-		failed = "clusters " + clustersOf(stops) + " are not available"
+		failed = "clusters " + occurrence.FailedClusters(stops) + " are not available"
 	}
 	r.ledger.ResumeRollout(key, r.now)
 	r.record(history.Proceeded, subject, o.By, "although "+failed+": "+reason)
@@ -140,7 +141,7 @@ func (r *orderRun) stops(key api.PlacementKey) []placement.Stop {
 // stillStopped returns a message that says why a rollout is stopped and how to resume it.
 func stillStopped(key api.PlacementKey, stops []placement.Stop) string {
 	return fmt.Sprintf("its rollout is stopped by the failed update of %s: to let it go on all the same, use gitfleet resume %s --stopped --reason TEXT",
-		clustersOf(stops), key)
+		occurrence.FailedClusters(stops), key)
 }
 
 // resumeScheduling makes a placement schedule without counting the clusters that have not answered since the ledger was

@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
@@ -33,24 +34,24 @@ func traceInForce(traces *tracing.Tracer, s *hub.Snapshot, seen, loaded, plannin
 }
 
 // spans are the spans of the stages of a commit on a cluster.
-var spans = map[string]string{stageApplied: spanApply, stageAvailable: spanAvailable}
+var spans = map[string]string{occurrence.StageApplied: spanApply, occurrence.StageAvailable: spanAvailable}
 
 // traceProgress sends the stages that a placement has reached on a cluster, or could not reach, and the commits that are refused.
-func traceProgress(traces *tracing.Tracer, all []occurrence) {
+func traceProgress(traces *tracing.Tracer, all []occurrence.Occurrence) {
 	if traces == nil {
 		return
 	}
 	for _, o := range all {
-		if o.refused != nil {
-			s := tracing.Span{Name: spanLoad, Start: o.Time.Add(-o.loadTook), End: o.Time, Err: o.Message}
+		if o.Refused != nil {
+			s := tracing.Span{Name: spanLoad, Start: o.Time.Add(-o.LoadTook), End: o.Time, Err: o.Message}
 			traces.Step(o.Commit, s)
 			s.Name = spanCommit
 			traces.Commit(o.Commit, s)
 		}
-		if o.stage == "" {
+		if o.Stage == "" {
 			continue
 		}
-		traces.Step(o.Commit, tracing.Span{Name: spans[o.stage], Start: o.since, End: o.Time, Err: o.Message, Attributes: []attribute.KeyValue{
+		traces.Step(o.Commit, tracing.Span{Name: spans[o.Stage], Start: o.Since, End: o.Time, Err: o.Message, Attributes: []attribute.KeyValue{
 			attribute.String("gitfleet.placement", o.Placement), attribute.String("gitfleet.cluster", o.Cluster),
 		}})
 	}

@@ -152,6 +152,15 @@ func (e *Entry) setCircumstances(next Circumstances) {
 	}
 }
 
+// SeenOf returns the newest report of the member about the revision that a binding assigns; nil if it has sent none since the
+// assignment. A report from before does not count, even if the content is the same.
+func (e *Entry) SeenOf(b *placement.Binding) *protocol.WorkState {
+	if e == nil || e.Seen == nil || e.Seen.Revision.Hash != b.Assigned.Hash || e.SeenAt().Before(b.AssignedAt) {
+		return nil
+	}
+	return e.Seen
+}
+
 // Removed reports whether the member has reported that nothing of the placement is left on a
 // cluster that it is being removed from.
 func (e *Entry) Removed() bool { return e.Binding.Removing && e.Seen != nil && e.Seen.Removed }

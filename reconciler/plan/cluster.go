@@ -176,18 +176,8 @@ func (c *OnCluster) blocksDeletions() bool {
 	return len(blocked) > 0
 }
 
-// Seen returns the newest report of the member about the assigned revision, or nil if it has sent none since the assignment. A report
-// from before does not count, even if the content is the same.
-func (c *OnCluster) Seen() *protocol.WorkState {
-	if c.Entry == nil || c.Entry.Seen == nil {
-		return nil
-	}
-	w := c.Entry.Seen
-	if w.Revision.Hash != c.Binding.Assigned.Hash || c.Entry.SeenAt().Before(c.Binding.AssignedAt) {
-		return nil
-	}
-	return w
-}
+// Seen returns the newest report of the member about the assigned revision, or nil if it has sent none since the assignment.
+func (c *OnCluster) Seen() *protocol.WorkState { return c.Entry.SeenOf(c.Binding) }
 
 func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.Removing }
 

@@ -86,13 +86,14 @@ var mayImport = map[string][]string{
 	"reconciler/intern":              {},
 	"reconciler/ledger":              {"gitsource/filelock", "placement", "placement/api", "reconciler/intern", "reconciler/ledger/segment", "reconciler/protocol"},
 	"reconciler/ledger/segment":      {"reconciler/gzipped"},
+	"reconciler/occurrence":          {"gitsource/hub", "placement", "placement/api", "reconciler/history", "reconciler/ledger", "reconciler/plan", "reconciler/protocol"},
 	"reconciler/protocol":            {"placement", "placement/api"},
 	"reconciler/printer":             {"placement/api", "placement/window", "reconciler/status"},
 	"reconciler/plan":                {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/fulfilment", "reconciler/intern", "reconciler/ledger", "reconciler/protocol", "placement/window", "reconciler/plan/fleet", "reconciler/plan/ownership", "reconciler/sharedlist"},
 	"reconciler/plan/ownership":      {"placement/api", "placement/work", "reconciler/ledger"},
 	"reconciler/plan/fleet":          {"gitsource/hub", "placement", "placement/api", "placement/work", "reconciler/ledger"},
 	"reconciler/sharedlist":          {},
-	"reconciler/status":              {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/work", "reconciler/fulfilment", "reconciler/intern", "reconciler/ledger", "reconciler/plan", "reconciler/plan/fleet", "reconciler/protocol", "reconciler/sharedlist", "reconciler/status/conditions", "reconciler/status/event", "reconciler/status/membercluster", "reconciler/status/metadata", "reconciler/status/updaterun"},
+	"reconciler/status":              {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/work", "reconciler/fulfilment", "reconciler/intern", "reconciler/ledger", "reconciler/occurrence", "reconciler/plan", "reconciler/plan/fleet", "reconciler/protocol", "reconciler/sharedlist", "reconciler/status/conditions", "reconciler/status/event", "reconciler/status/membercluster", "reconciler/status/metadata", "reconciler/status/updaterun"},
 	"reconciler/member":              {"placement", "placement/api", "placement/controllers", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/member/apply", "reconciler/member/autoscaler", "reconciler/member/availability", "reconciler/member/connection", "reconciler/member/content", "reconciler/member/decide", "reconciler/member/deletion", "reconciler/member/desired", "reconciler/member/discovery", "reconciler/member/drift", "reconciler/member/gatejob", "reconciler/member/hooks", "reconciler/member/immutable", "reconciler/member/inventory", "reconciler/member/memory", "reconciler/member/observed", "reconciler/member/permission", "reconciler/member/pods", "reconciler/member/probe", "reconciler/member/progress", "reconciler/member/rbac", "reconciler/member/removal", "reconciler/member/retry", "reconciler/member/series", "reconciler/member/unlisted", "reconciler/member/watch", "reconciler/protocol"},
 	"reconciler/member/account":      {"placement/api", "reconciler/member/connection", "reconciler/member/rbac"},
 	"reconciler/member/immutable":    {},
@@ -125,7 +126,7 @@ var mayImport = map[string][]string{
 	"reconciler/member/removal":      {"placement/api", "reconciler/diff", "reconciler/member/connection"},
 	"reconciler": {
 		"gitsource", "gitsource/hub", "gitsource/retryafter", "placement", "placement/api", "placement/work",
-		"reconciler/crashguard", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/plan", "reconciler/protocol", "reconciler/status", "reconciler/status/updaterun", "reconciler/tracing",
+		"reconciler/crashguard", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/occurrence", "reconciler/plan", "reconciler/protocol", "reconciler/status", "reconciler/status/updaterun", "reconciler/tracing",
 	},
 	"reconciler/proposal/edit":     {"gitsource/hub", "placement", "placement/api", "placement/listitem", "placement/work", "reconciler/diff", "reconciler/plan", "reconciler/plan/fleet", "reconciler/proposal/edited", "reconciler/proposal/yamledit", "reconciler/status"},
 	"reconciler/proposal/edited":   {},
@@ -146,7 +147,7 @@ var mayImport = map[string][]string{
 	"reconciler/status/event":         {"placement/api", "reconciler/ledger", "reconciler/status/metadata"},
 	"reconciler/status/membercluster": {"gitsource/hub", "placement/api", "reconciler/ledger", "reconciler/plan/fleet", "reconciler/status/event", "reconciler/status/metadata"},
 	"reconciler/status/metadata":      {"placement/api"},
-	"reconciler/status/updaterun":     {"gitsource/hub", "placement", "placement/api", "reconciler/ledger", "reconciler/plan", "reconciler/status/event", "reconciler/status/metadata"},
+	"reconciler/status/updaterun":     {"gitsource/hub", "placement", "placement/api", "reconciler/history", "reconciler/ledger", "reconciler/occurrence", "reconciler/plan", "reconciler/status/event", "reconciler/status/metadata"},
 
 	// These may also import everything in libraryDirs.
 	"cmd/gitfleet/client":      {"cmd/gitfleet/lookup", "cmd/gitfleet/overview", "cmd/gitfleet/settings"},

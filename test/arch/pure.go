@@ -10,7 +10,7 @@ import (
 var purePackages = []string{
 	"placement", "placement/api", "placement/controllers", "placement/expression", "placement/listitem", "placement/overlay", "placement/reference",
 	"placement/rollout", "placement/variable", "placement/variable/postbuild", "placement/window", "placement/work",
-	"reconciler/diff", "reconciler/forecast", "reconciler/health", "reconciler/intern", "reconciler/member/decide", "reconciler/plan", "reconciler/plan/fleet", "reconciler/plan/ownership", "reconciler/printer", "reconciler/protocol", "reconciler/sharedlist",
+	"reconciler/diff", "reconciler/forecast", "reconciler/health", "reconciler/intern", "reconciler/member/decide", "reconciler/occurrence", "reconciler/plan", "reconciler/plan/fleet", "reconciler/plan/ownership", "reconciler/printer", "reconciler/protocol", "reconciler/sharedlist",
 	"reconciler/status", "reconciler/status/conditions", "reconciler/status/event", "reconciler/status/membercluster", "reconciler/status/metadata", "reconciler/status/updaterun",
 }
 

@@ -1,7 +1,6 @@
 package reconciler
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/world"
@@ -99,7 +99,7 @@ func (c *historyScene) commit(hash, text string) {
 func (c *historyScene) turn() {
 	c.now = c.now.Add(time.Second)
 	c.last = plan.Resolve(plan.Input{InForce: c.commits.inForce, Past: c.commits.past.snapshots, Ledger: c.ledger, Now: c.now, Memo: c.memo})
-	c.record(entriesOf(slices.Concat(planOccurrences(c.last, c.ledger, c.commits.inForce.Commit)...))...)
+	c.record(occurrence.Entries(slices.Concat(occurrence.OfPlan(c.last, c.ledger, c.commits.inForce.Commit)...))...)
 	c.last.UpdateLedger(c.ledger)
 }
 
@@ -339,39 +339,6 @@ type fullStore struct{ ledger.Store }
 
 func (fullStore) Save(*ledger.Ledger) error { return errors.New("no space left on device") }
 
-// A restore of a cluster is recorded once, also if the cluster answers again with it.
-func TestRestoresAreRecorded(t *testing.T) {
-	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	seen := func(healthy bool, restored time.Time) *ledger.Cluster {
-		c := &ledger.Cluster{Joined: noon}
-		if c.Healthy = healthy; !restored.IsZero() {
-			c.Restored = protocol.Restore{At: restored, Why: "it went back"}
-		}
-		return c
-	}
-	for name, test := range map[string]struct {
-		was, is *ledger.Cluster
-		want    string
-	}{
-		"none":            {seen(true, time.Time{}), seen(true, time.Time{}), "[]"},
-		"restored":        {seen(true, time.Time{}), seen(true, noon), "[restored]"},
-		"known":           {seen(true, noon), seen(true, noon), "[]"},
-		"again":           {seen(true, noon), seen(true, noon.Add(time.Hour)), "[restored]"},
-		"answering again": {seen(false, time.Time{}), seen(true, noon), "[restored ready]"},
-		"lost later":      {seen(true, noon), seen(false, noon), "[unreachable]"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			events := []history.Event{}
-			for _, e := range memberOccurrences("east", ledger.MemberState{Seen: test.was}, ledger.MemberState{Seen: test.is}) {
-				events = append(events, e.Event)
-			}
-			if got := fmt.Sprint(events); got != test.want {
-				t.Errorf("events %s, want %s", got, test.want)
-			}
-		})
-	}
-}
-
 // An approval in a file is recorded once, by who signed the commit that last changed the file, and by nobody without signatures. It
 // does not matter who signed the commit in force.
 func TestApprovalsByCommitAreOfTheSigner(t *testing.T) {
@@ -409,44 +376,6 @@ func TestApprovalsByCommitAreOfTheSigner(t *testing.T) {
 	}
 }
 
-// One observation may bring a cluster several stages further: each has the time at which it was reached, and since when it was
-// awaited. A failure is about the stage that was not reached.
-func TestStagesOfAnObservation(t *testing.T) {
-	at := func(seconds int) time.Time { return time.Date(2026, 3, 1, 12, 0, seconds, 0, time.UTC) }
-	content := placement.Revision{Commit: "c1", Hash: "h1"}
-	entry := func(applied, available time.Time, exceptions ...protocol.ObjectState) *ledger.Entry {
-		e := &ledger.Entry{
-			Binding: placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at(1)},
-			Seen:    &protocol.WorkState{Revision: content, Done: true, Total: 1, Exceptions: exceptions},
-		}
-		e.SetTimes(ledger.Times{ledger.AppliedAt: applied, ledger.AvailableAt: available, ledger.SeenAt: at(9)})
-		return e
-	}
-	assigned := &ledger.Entry{Binding: placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at(1)}}
-	unavailable := protocol.ObjectState{ID: one, Applied: protocol.Verdict{OK: true}, Failure: "it crashes"}
-	for name, test := range map[string]struct {
-		was, is *ledger.Entry
-		want    []string
-	}{
-		"applied and available at once": {assigned, entry(at(3), at(5)), []string{"reached applied :01-:03", "reached available :03-:05", "applied", "available"}},
-		"refused":                       {assigned, entry(time.Time{}, time.Time{}, broken("denied", "no")), []string{"failed applied :01-:09"}},
-		"applied, and it crashes":       {assigned, entry(at(3), time.Time{}, unavailable), []string{"reached applied :01-:03", "applied", "failed available :03-:09"}},
-		"nothing new":                   {entry(at(3), at(5)), entry(at(3), at(5)), nil},
-	} {
-		var got []string
-		for _, o := range progress(nil, api.PlacementKey{Name: "web"}, &ledger.Placement{Index: -1}, test.was, test.is, at(9)) {
-			text := cmp.Or(string(o.Event), "reached")
-			if o.stage != "" {
-				text += " " + o.stage + o.since.Format(" :05-") + o.Time.Format(":05")
-			}
-			got = append(got, text)
-		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
-	}
-}
-
 // If the clock is set forward, or the machine was suspended, the history has the time that the clock shows.
 func TestTheHistoryOfAClockThatWasSetForward(t *testing.T) {
 	assigned, key, content := time.Now(), api.PlacementKey{Name: "web"}, placement.Revision{Commit: "c1", Hash: "h1"}
@@ -461,12 +390,12 @@ func TestTheHistoryOfAClockThatWasSetForward(t *testing.T) {
 	r.observations.foldOne(r.ledger, observedSubject{cluster: "east", placement: key}, protocol.WorkSeen{
 		Cluster: "east", Placement: key, At: observed, WorkState: protocol.WorkState{Revision: content, Done: true, Total: 1},
 	})
-	for _, e := range entriesOf(r.observations.observed) {
+	for _, e := range occurrence.Entries(r.observations.observed) {
 		if !e.Time.Round(0).Equal(observed.Round(0)) {
 			t.Errorf("%s at %s, want %s", e.Event, e.Time, observed)
 		}
 	}
-	if len(entriesOf(r.observations.observed)) != 2 {
-		t.Errorf("%d entries, want applied and available", len(entriesOf(r.observations.observed)))
+	if len(occurrence.Entries(r.observations.observed)) != 2 {
+		t.Errorf("%d entries, want applied and available", len(occurrence.Entries(r.observations.observed)))
 	}
 }
