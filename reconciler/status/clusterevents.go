@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status/event"
@@ -18,7 +19,7 @@ type statusChange struct {
 	now, was      api.PerClusterPlacementStatus // was is empty if the cluster was not selected
 	cluster       *plan.OnCluster
 	clusterBefore *plan.OnCluster // the previous plan; nil if the placement did not hold the cluster
-	newRevision   bool            // another revision was assigned
+	happened      occurrence.ClusterChange
 }
 
 func (c *statusChange) differs() bool {
@@ -54,11 +55,19 @@ func (s *statusChange) addEvents(b *builder, at int) {
 			s.clusterBefore = old.of.Clusters[was]
 		}
 	}
-	s.newRevision = s.clusterBefore == nil || s.clusterBefore.Binding.Assigned.Hash != s.cluster.Binding.Assigned.Hash
+	s.happened = stateOn(s.cluster).Since(stateOn(s.clusterBefore))
 	s.addProgress(&b.progress)
 	for _, events := range [][]Event{s.problemEvents(), s.failedEvents(), s.diffEvents(b)} {
 		b.problems = append(b.problems, event.Limited(s.now.ClusterName, s.cluster.Binding.Assigned.Commit, events)...)
 	}
+}
+
+// stateOn returns what is compared of a placement on a cluster; c is nil if it does not hold the cluster.
+func stateOn(c *plan.OnCluster) occurrence.ClusterState {
+	if c == nil {
+		return occurrence.ClusterState{}
+	}
+	return occurrence.ClusterState{Binding: c.Binding, Seen: c.Seen()}
 }
 
 // clusterEvents adds the events of each cluster. Normal progress is grouped over many clusters.
@@ -94,7 +103,8 @@ func (h *eventBuilder) clustersLeft() (out []string) {
 	return out
 }
 
-// addProgress adds the events of normal progress: selected, assigned, available.
+// addProgress adds the events of normal progress: selected, assigned, available. Besides, a condition may become true by a commit:
+// one that returns to the content that the cluster has makes it available without a report.
 func (s *statusChange) addProgress(to *event.Grouping) {
 	add := func(c *metav1.Condition) {
 		e := event.Normal(c.Reason, c.Message)
@@ -104,9 +114,12 @@ func (s *statusChange) addProgress(to *event.Grouping) {
 	if s.was.ClusterName == "" {
 		add(meta.FindStatusCondition(s.now.Conditions, api.Scheduled))
 	}
-	for _, typ := range []string{api.RolloutStarted, api.Available, api.DiffReported} {
-		if meta.IsStatusConditionTrue(s.now.Conditions, typ) && (s.newRevision || !meta.IsStatusConditionTrue(s.was.Conditions, typ)) {
-			add(meta.FindStatusCondition(s.now.Conditions, typ))
+	for _, of := range []struct {
+		typ      string
+		happened bool
+	}{{api.RolloutStarted, s.happened.Assigned}, {api.Available, s.happened.Available}, {api.DiffReported, s.happened.Applied}} {
+		if meta.IsStatusConditionTrue(s.now.Conditions, of.typ) && (of.happened || !meta.IsStatusConditionTrue(s.was.Conditions, of.typ)) {
+			add(meta.FindStatusCondition(s.now.Conditions, of.typ))
 		}
 	}
 }
@@ -123,10 +136,10 @@ func (s *statusChange) problemEvents() []Event {
 		}
 	}
 	add(api.Overridden, api.WorkSynchronized)
-	if !s.newRevision && meta.IsStatusConditionTrue(s.was.Conditions, api.Available) {
+	if !s.happened.Assigned && meta.IsStatusConditionTrue(s.was.Conditions, api.Available) {
 		add(api.Applied, api.Available)
 	}
-	if s.cluster.Unusual().Failure != "" && s.cluster.Seen().Applied() && (s.clusterBefore == nil || s.clusterBefore.Unusual().Failure == "" || s.newRevision) {
+	if s.cluster.Unusual().Failure != "" && s.cluster.Seen().Applied() && (s.clusterBefore == nil || s.clusterBefore.Unusual().Failure == "" || s.happened.Assigned) {
 		out = append(out, event.Warning(api.UpdateFailed, "The assigned content has failed: "+s.cluster.Unusual().Failure))
 	}
 	return out

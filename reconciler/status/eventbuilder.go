@@ -8,11 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status/event"
 )
 
-// An eventBuilder compares the status of a placement with the previous one and collects events.
+// An eventBuilder collects the events of a placement: of what has happened to it, and of conditions that have changed.
 type eventBuilder struct {
 	builder *builder
 	// old is the previous report; nil if there is none. Then the ledger has the conditions from
@@ -78,6 +79,14 @@ func (h *eventBuilder) clusterBefore(cluster string) *plan.OnCluster {
 		return nil
 	}
 	return h.old.of.On(cluster)
+}
+
+// recordBefore returns the record of the placement that the previous report was made of; nil if there is none.
+func (h *eventBuilder) recordBefore() *ledger.Placement {
+	if h.old == nil {
+		return nil
+	}
+	return &h.old.of.Record
 }
 
 // commitOn returns the commit that is assigned to a cluster; empty if the placement does not hold it.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status/event"
@@ -38,8 +38,10 @@ func (b *builder) events(after api.PlacementStatus, drifts []Drift) []Event {
 	if b.old != nil && b.old.of.Spec != nil {
 		h.before = b.old.status()
 	}
+	renamed := false
 	for _, r := range h.builder.in.Plan.Renames {
 		if r.To == b.p.Key {
+			renamed = true
 			h.add(event.Normal(api.PlacementRenamed, "The placement was renamed from "+r.From.String()+"; it keeps its clusters, revisions, stop and suspensions"))
 		}
 	}
@@ -53,7 +55,9 @@ func (b *builder) events(after api.PlacementStatus, drifts []Drift) []Event {
 	if h.done(h.after) && !(h.old != nil && h.done(h.before) && h.fresh(h.before.Conditions[0])) && progressed {
 		h.add(event.Normal(api.PlacementRolloutCompleted, "Placement has finished the rollout process and reached the desired status"))
 	}
-	h.stopped()
+	if !renamed {
+		h.stopped()
+	}
 	if h.old != nil && h.old.detail != nil {
 		h.addAll(updaterun.Events(h.old.of, h.old.detail.UpdateRun, h.builder.p, updaterun.Of(h.builder.p, h.builder.in.Now, h.builder.in.ApprovalsInGit)))
 	}
@@ -81,23 +85,20 @@ func (h *eventBuilder) schedulingEvents() {
 	}
 }
 
-// stopped adds events when a failed update stops the rollout, and when it is resumed.
+// stopped adds events when failed updates stop the rollout, and when it is resumed.
 func (h *eventBuilder) stopped() {
-	was, now := "", h.builder.p.Rollout.Stopped
-	if h.old != nil {
-		was = h.old.of.Rollout.Stopped
-	}
-	switch {
-	case was == now:
-	case now == "":
-		h.add(event.Normal(api.RolloutResumed, "The rollout continues: it was stopped by cluster "+was))
-	default:
-		e := event.Warning(api.RolloutStopped, "The rollout is stopped: cluster "+now+" was available before its update, which failed")
-		if c := h.builder.p.On(now); c != nil && c.Unusual().Failure != "" {
+	was, now := h.recordBefore(), &h.builder.p.Record
+	switch change := occurrence.RolloutSince(was, now); {
+	case change.Stopped:
+		by := now.Stops[0].Cluster
+		e := event.Warning(api.RolloutStopped, "The rollout is stopped: cluster "+by+" was available before its update, which failed")
+		if c := h.builder.p.On(by); c != nil && c.Unusual().Failure != "" {
 			e.Message += ": " + c.Unusual().Failure
 		}
-		e.Cluster = now
+		e.Cluster = by
 		h.add(e)
+	case change.Resumed:
+		h.add(event.Normal(api.RolloutResumed, "The rollout continues: it was stopped by cluster "+was.Stops[0].Cluster))
 	}
 }
 
@@ -142,23 +143,21 @@ func (h *eventBuilder) warnings() {
 // deletion itself, and what holds up the removal.
 func (b *builder) deletedEvents(old *placementEntry) []Event {
 	h := &eventBuilder{builder: b, old: old}
-	switch {
-	case old != nil && old.of.Spec == nil && old.of.Unclear == "":
-	case b.p.Record.Into != (api.PlacementKey{}):
-		h.add(event.Normal(api.PlacementRenamed, "The placement goes on as "+b.p.Record.Into.String()+"; clusters hand over to it what they hold"))
-	case b.p.Unclear == "":
+	for _, r := range b.in.Plan.Renames {
+		if r.From == b.p.Key {
+			h.add(event.Normal(api.PlacementRenamed, "The placement goes on as "+r.To.String()+"; clusters hand over to it what they hold"))
+		}
+	}
+	if occurrence.Removing(h.recordBefore(), &b.p.Record) {
 		h.add(event.Normal(api.PlacementDeleted, deletedText(b.p)))
 	}
 	h.deletions()
 	return h.about()
 }
 
-// removedEvents returns the event that a placement is removed completely. There is none for a
-// renamed placement, which continues under its new name, and for one about which nothing was
-// decided.
+// removedEvents returns the event that nothing is left of a placement.
 func removedEvents(p *plan.Placement, in Input) []Event {
-	renamed := func(r ledger.Rename) bool { return r.From == p.Key }
-	if p.Pending || p.Record.Into != (api.PlacementKey{}) || slices.ContainsFunc(in.Plan.Renames, renamed) {
+	if !occurrence.Removed(p) {
 		return nil
 	}
 	e := event.Normal(api.PlacementCleanupFinalizerRemoved, "Deleted the snapshots and removed the placement cleanup finalizer")

@@ -164,7 +164,9 @@ func TestEventsOfProblems(t *testing.T) {
 			}
 		}
 	}
-	stopped := func(by string) func(p *plan.Placement) { return func(p *plan.Placement) { p.Rollout.Stopped = by } }
+	stopped := func(by string) func(p *plan.Placement) {
+		return func(p *plan.Placement) { p.Record.Stops = []placement.Stop{{Cluster: by}} }
+	}
 	for name, test := range map[string]struct {
 		before, after *builder
 		want          []string
@@ -237,21 +239,26 @@ func TestEventsAfterARestart(t *testing.T) {
 }
 
 // A deleted placement has one event for the deletion, or for the new name, and those about its
-// deletions; one when it is gone, unless it was renamed or nothing had been decided about it.
+// deletions; one when it is gone, unless it was renamed.
 func TestEventsOfADeletedPlacement(t *testing.T) {
 	going := func(changes ...func(p *plan.Placement)) *builder {
 		b := newBuilder(assigned("east", done()))
-		b.p.Spec = nil
+		b.p.Spec, b.p.Record.Deleted = nil, true
 		for _, by := range changes {
 			by(b.p)
 		}
 		b.in.InForce = &hub.Snapshot{Commit: hub.Commit{Hash: "head"}}
 		return b
 	}
+	renamed := func(inThisPlan bool) *builder {
+		b := going(func(p *plan.Placement) { p.Record.Into = api.PlacementKey{Name: "site"} })
+		if inThisPlan {
+			b.in.Plan.Renames = []ledger.Rename{{From: b.p.Key, To: api.PlacementKey{Name: "site"}}}
+		}
+		return b
+	}
 	abandon := func(p *plan.Placement) { p.Record.Abandon = true }
-	renamed := func(p *plan.Placement) { p.Record.Into = api.PlacementKey{Name: "site"} }
-	unclear := func(p *plan.Placement) { p.Unclear = "two candidates" }
-	pending := func(p *plan.Placement) { p.Pending = true }
+	unclear := func(p *plan.Placement) { p.Unclear, p.Record.Deleted = "two candidates", false }
 	heldDeletion := func(p *plan.Placement) {
 		p.Clusters[0].Entry.Seen.Incidents = &protocol.Incidents{BlockedDeletions: []protocol.BlockedDeletion{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "not empty"}}}
 	}
@@ -259,16 +266,16 @@ func TestEventsOfADeletedPlacement(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after *builder
 		want          []string
-		gone          []string // once it is removed
+		gone          []string // once nothing is left
 	}{
-		"deleted":           {decided(newBuilder(assigned("east", done()))), going(), []string{"Normal PlacementDeleted The placement is gone from the repository; what it placed is being removed"}, []string{cleaned}},
-		"abandoned":         {nil, going(abandon), []string{"Normal PlacementDeleted The placement is gone from the repository; what it placed stays where it is"}, []string{cleaned}},
-		"still going":       {going(), going(), nil, []string{cleaned}},
-		"a held deletion":   {going(), going(heldDeletion), []string{"east: Warning DeletionHeld Namespace/web: not empty"}, []string{cleaned}},
-		"renamed":           {nil, going(renamed), []string{"Normal PlacementRenamed The placement goes on as crp/site; clusters hand over to it what they hold"}, nil},
-		"perhaps renamed":   {nil, going(unclear), nil, []string{cleaned}},
-		"not renamed":       {going(unclear), going(), []string{"Normal PlacementDeleted The placement is gone from the repository; what it placed is being removed"}, []string{cleaned}},
-		"never was decided": {nil, going(pending), []string{"Normal PlacementDeleted The placement is gone from the repository; what it placed is being removed"}, nil},
+		"deleted":         {decided(newBuilder(assigned("east", done()))), going(), []string{"Normal PlacementDeleted The placement is gone from the repository; what it placed is being removed"}, []string{cleaned}},
+		"abandoned":       {nil, going(abandon), []string{"Normal PlacementDeleted The placement is gone from the repository; what it placed stays where it is"}, []string{cleaned}},
+		"still going":     {going(), going(), nil, []string{cleaned}},
+		"a held deletion": {going(), going(heldDeletion), []string{"east: Warning DeletionHeld Namespace/web: not empty"}, []string{cleaned}},
+		"renamed":         {nil, renamed(true), []string{"Normal PlacementRenamed The placement goes on as crp/site; clusters hand over to it what they hold"}, nil},
+		"renamed before":  {nil, renamed(false), nil, nil},
+		"perhaps renamed": {nil, going(unclear), nil, []string{cleaned}},
+		"not renamed":     {going(unclear), going(), []string{"Normal PlacementDeleted The placement is gone from the repository; what it placed is being removed"}, []string{cleaned}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var old *placementEntry
@@ -278,25 +285,30 @@ func TestEventsOfADeletedPlacement(t *testing.T) {
 			if got := onClusters(test.after.deletedEvents(old)); !slices.Equal(got, test.want) {
 				t.Errorf("events %q, want %q", got, test.want)
 			}
-			if got := onClusters(removedEvents(test.after.p, test.after.in)); !slices.Equal(got, test.gone) {
+			m := NewMemo()
+			for range 2 { // the plan is made again if it could not be saved
+				test.after.p.Forget = true
+				m.forget(test.after.in, test.after.p)
+			}
+			if got := onClusters(m.newEvents); !slices.Equal(got, test.gone) {
 				t.Errorf("once it is gone: %q, want %q", got, test.gone)
 			}
 		})
 	}
-	b := going()
-	b.in.Plan.Renames = []ledger.Rename{{From: b.p.Key, To: api.PlacementKey{Name: "site"}}}
-	if got := removedEvents(b.p, b.in); got != nil {
-		t.Errorf("of a placement that is renamed in this turn: %+v", got)
-	}
 }
 
-// A placement under a new name says which it was.
+// A placement under a new name says which it was. That its rollout is stopped was said under the old one.
 func TestEventOfANewName(t *testing.T) {
 	b := decided(newBuilder(assigned("east", done())))
 	b.in.Plan.Renames = []ledger.Rename{{From: api.PlacementKey{Name: "old"}, To: b.p.Key}, {From: api.PlacementKey{Name: "x"}, To: api.PlacementKey{Name: "y"}}}
 	got := eventsAfter(decided(newBuilder(assigned("east", done()))), b)
-	if want := []string{"Normal PlacementRenamed The placement was renamed from crp/old; it keeps its clusters, revisions, stop and suspensions"}; !slices.Equal(got, want) {
+	want := []string{"Normal PlacementRenamed The placement was renamed from crp/old; it keeps its clusters, revisions, stop and suspensions"}
+	if !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
+	}
+	b.p.Record.Stops = []placement.Stop{{Cluster: "east"}}
+	if got := eventsAfter(decided(newBuilder(assigned("east", done()))), b); !slices.Equal(got, want) {
+		t.Errorf("of one whose rollout is stopped: events %q, want %q", got, want)
 	}
 }
 

@@ -65,7 +65,8 @@ func (m *Memo) Build(in Input) *Report {
 	}
 	for p := range in.Plan.Placements.Values() {
 		if p.Forget {
-			continue // completely removed
+			m.forget(in, p)
+			continue
 		}
 		e := m.placement(in, p)
 		lists.add(e)
@@ -110,6 +111,15 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 		e.mirror = b.mirror(e.cluster, nil)
 	}
 	return e
+}
+
+// forget ends the reports of a placement of which nothing is left.
+func (m *Memo) forget(in Input, p *plan.Placement) {
+	old := m.placements[p.Key]
+	if old == nil || !old.of.Forget { // the plan may be made again before it is saved
+		m.addEvents(old == nil, removedEvents(p, in))
+		m.placements[p.Key] = &placementEntry{of: p}
+	}
 }
 
 // A clusterEntry is the report of one cluster, and what it was made from.
@@ -167,7 +177,6 @@ func (m *Memo) addEvents(first bool, events []Event) {
 // finish drops what is no longer reported, and returns the events.
 func (m *Memo) finish(in Input) []Event {
 	for _, key := range missingKeys(m.placements, in.Plan.Placements.Values(), in.Plan.Placements.Len(), func(p *plan.Placement) api.PlacementKey { return p.Key }, api.PlacementKey.Compare) {
-		m.newEvents = append(m.newEvents, removedEvents(m.placements[key].of, in)...)
 		delete(m.placements, key)
 	}
 	for _, name := range missingKeys(m.clusters, slices.Values(in.Plan.Members), len(in.Plan.Members), func(c *hub.Cluster) string { return c.Name }, strings.Compare) {

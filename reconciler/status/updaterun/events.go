@@ -1,9 +1,8 @@
 package updaterun
 
 import (
-	"slices"
-
-	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status/event"
 )
@@ -15,12 +14,9 @@ func Events(before *plan.Placement, was *Run, now *plan.Placement, run *Run) []e
 		return nil
 	}
 	var out []event.Event
-	if was != nil && was.Name == run.Name {
-		earlier := recorded(before, run.Name)
-		for i, s := range recorded(now, run.Name).Stages {
-			if s.FinishedSince(earlier, i) {
-				out = append(out, event.Normal("StageUpdatingSucceeded", "run "+run.Name+", stage "+s.Name+": Stage update completed successfully"))
-			}
+	for _, c := range occurrence.RunsSince(&before.Record, &now.Record) {
+		if c.Event == history.StageFinished && c.Run.Name == run.Name {
+			out = append(out, event.Normal("StageUpdatingSucceeded", "run "+run.Name+", stage "+c.Stage+": Stage update completed successfully"))
 		}
 	}
 	if was == nil || was.Name != run.Name || was.Reason != run.Reason || was.Message != run.Message {
@@ -35,14 +31,4 @@ func Events(before *plan.Placement, was *Run, now *plan.Placement, run *Run) []e
 		out[i].Commit = run.Commit
 	}
 	return out
-}
-
-// recorded returns the newest run of a placement with a name.
-func recorded(p *plan.Placement, name string) *placement.Run {
-	for i := range slices.Backward(p.Record.Runs) {
-		if p.Record.Runs[i].Name == name {
-			return &p.Record.Runs[i]
-		}
-	}
-	return &placement.Run{}
 }
