@@ -79,6 +79,9 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	if len(s.record.fresh) > 0 {
 		s.prober.NamespaceCreated()
 	}
+	if outdated >= largePass {
+		s.filled = time.Now()
+	}
 	s.reschedule()
 }
 

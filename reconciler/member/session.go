@@ -63,6 +63,8 @@ type session struct {
 	unknown retry.LogLimiter
 	// readNext is when unavailable objects that no watch reports are read again.
 	readNext time.Time
+	// filled is when the last pass ended that has applied many objects over the connection in use; zero if none has.
+	filled time.Time
 	// introduced says that the inventories of the cluster were reported.
 	introduced bool
 	// leaving says that everything on this cluster is being released.
@@ -171,6 +173,20 @@ func moveOn(w *watch.Set, replaced []*connection.Clients) {
 	}
 }
 
+// filledDelay is how long after a pass its last events have been received, and no further pass follows.
+const filledDelay = 10 * time.Second
+
+// replaceFilled makes the watches resume over a new connection some time after a pass that has applied many objects: a connection lasts for
+// days, and keeps buffers as large as the most that was received at once.
+func replaceFilled(s *session) {
+	if s.filled.IsZero() || time.Since(s.filled) < filledDelay {
+		return
+	}
+	s.filled = time.Time{}
+	s.conn.Close()
+	s.watch.Reconnect()
+}
+
 // errReconnect ends a session whose credentials or identity are no longer valid.
 var errReconnect = errors.New("connection given up")
 
@@ -218,6 +234,9 @@ func (s *session) reschedule() {
 	}
 	if len(s.access.Missing()) > 0 {
 		first = retry.Earlier(first, s.access.NextRetry())
+	}
+	if !s.filled.IsZero() {
+		first = retry.Earlier(first, s.filled.Add(filledDelay))
 	}
 	if first.IsZero() {
 		s.retry.Stop()

@@ -162,6 +162,7 @@ func (s *session) retryDue(ctx context.Context) {
 		s.sync(ctx)
 		return
 	}
+	replaceFilled(s)
 	due := map[api.ID]bool{}
 	now := time.Now()
 	for id, f := range s.progress.Failures() {

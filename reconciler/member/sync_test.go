@@ -104,9 +104,42 @@ func TestLargePassesTakeTurns(t *testing.T) {
 			if took := time.Since(began); (took == longPass) != waits {
 				t.Errorf("a pass with %d objects took %s", n, took)
 			}
+			if s.filled.IsZero() == waits {
+				t.Errorf("a pass with %d objects ended at %s", n, s.filled)
+			}
 			slow()
 			if len(passes) != 0 {
 				t.Error("its turn has not ended")
+			}
+		})
+	}
+}
+
+// Some time after a large pass, requests and watches use a new connection, which has small buffers. Until then a retry is due.
+func TestConnectionsAreReplacedAfterLargePasses(t *testing.T) {
+	for name, test := range map[string]struct {
+		filled        time.Time
+		replaced, due bool
+	}{
+		"after a large pass":      {time.Now().Add(-filledDelay), true, false},
+		"soon after a large pass": {time.Now().Add(time.Minute), false, true},
+		"without a large pass":    {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := map[string]bool{}
+			s := sessionAt(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { from[r.RemoteAddr] = true }))
+			s.filled = test.filled
+			for range 2 {
+				if err := s.conn.Ready(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				s.retryDue(t.Context())
+			}
+			if len(from) > 1 != test.replaced {
+				t.Errorf("the requests used %d connections", len(from))
+			}
+			if due := s.retry.Stop(); due != test.due {
+				t.Errorf("a retry is due: %t, want %t", due, test.due)
 			}
 		})
 	}

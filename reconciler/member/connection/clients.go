@@ -122,7 +122,7 @@ func (c *Clients) ready(ctx context.Context) error {
 // counts as reachable for that time plus the time between two probes.
 const readyWithin = 5 * time.Second
 
-// Close closes the connections that are idle.
+// Close is Conn.Close for the connections with one set of credentials.
 func (c *Clients) Close() { c.closeIdle() }
 
 // statusCodec decodes the errors of an API server; everything else is decoded here.

@@ -92,7 +92,7 @@ func (c *Conn) Expiries() []Expiry {
 	return expiriesOf(cfg.CertData, cfg.BearerToken, cfg.CAData)
 }
 
-// Close closes the connections that are idle.
+// Close closes the connections that are idle, and those in use soon after their last request. A later request opens new ones.
 func (c *Conn) Close() { c.clients().Close() }
 
 // clients returns the clients in use.

@@ -20,7 +20,7 @@ import (
 //
 // Watches and small requests share a long-lived connection. Lists and large objects use another
 // one, which is closed soon after the last of them: a connection keeps buffers as large as its
-// largest request and response, for each of thousands of clusters.
+// largest request and response, for each of thousands of clusters. Conn.Close replaces the long-lived one, too.
 const (
 	// largeBody is the size from which an object counts as large.
 	largeBody   = 4 << 10
@@ -106,8 +106,10 @@ func newHTTPClients(cfg *rest.Config, shared *quota) (client, bulk *http.Client,
 	if tlsConfig != nil && !settings.HasCertCallback() {
 		tlsConfig.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	}
-	lasting := share(newTransport(settings, tlsConfig, idleTimeout, watchBuffer))
-	brief := &bulkTransport{newTransport: func() *http.Transport { return newTransport(settings, tlsConfig, bulkIdleTimeout, bulkBuffer) }}
+	lasting := &renewedTransport{newTransport: func() *http.Transport { return newTransport(settings, tlsConfig, idleTimeout, watchBuffer) }}
+	brief := &renewedTransport{
+		newTransport: func() *http.Transport { return newTransport(settings, tlsConfig, bulkIdleTimeout, bulkBuffer) }, idle: bulkIdleTimeout,
+	}
 	if client, err = newClient(settings, lasting, shared); err != nil {
 		return nil, nil, nil, err
 	}
@@ -156,40 +158,49 @@ func (t *sharedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Transport.RoundTrip(r)
 }
 
-// A bulkTransport has a transport only while it is used and shortly afterwards. Even
-// without connections, a transport needs some KiB for each of thousands of clusters.
-type bulkTransport struct {
+// A renewedTransport has an http.Transport that is dropped by CloseIdleConnections and, if idle is set, that long after the last request: even
+// without connections, a transport needs some KiB for each of thousands of clusters. The next request gets a new one.
+type renewedTransport struct {
 	newTransport func() *http.Transport
+	idle         time.Duration
 
 	mu      sync.Mutex
 	current *sharedTransport // nil while there is none
-	expire  *time.Timer
+	expire  *time.Timer      // nil if idle is not set
 }
 
 // RoundTrip implements http.RoundTripper.
-func (b *bulkTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	return b.transport().RoundTrip(r)
+func (t *renewedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t.transport().RoundTrip(r)
 }
 
-func (b *bulkTransport) transport() *sharedTransport {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.current == nil {
-		b.current = share(b.newTransport())
-		b.expire = time.AfterFunc(bulkIdleTimeout, b.CloseIdleConnections)
+func (t *renewedTransport) transport() *sharedTransport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current == nil {
+		t.current = share(t.newTransport())
+		if t.idle > 0 {
+			t.expire = time.AfterFunc(t.idle, t.CloseIdleConnections)
+		}
 	}
-	b.expire.Reset(bulkIdleTimeout)
-	return b.current
+	if t.expire != nil {
+		t.expire.Reset(t.idle)
+	}
+	return t.current
 }
 
-// CloseIdleConnections drops the transport. Requests in progress are completed, and their
-// connections are closed afterwards.
-func (b *bulkTransport) CloseIdleConnections() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.current != nil {
-		b.expire.Stop()
-		b.current.CloseIdleConnections()
-		b.current, b.expire = nil, nil
+// CloseIdleConnections drops the transport. Requests in progress are completed. Their connections are closed after
+// bulkIdleTimeout if they have ended by then, as watches have that are resumed over another connection, and after idleTimeout otherwise.
+func (t *renewedTransport) CloseIdleConnections() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current == nil {
+		return
 	}
+	if t.expire != nil {
+		t.expire.Stop()
+	}
+	t.current.CloseIdleConnections()
+	time.AfterFunc(bulkIdleTimeout, t.current.CloseIdleConnections)
+	t.current, t.expire = nil, nil
 }

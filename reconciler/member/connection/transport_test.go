@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -222,7 +223,7 @@ func TestAClosedBulkConnectionIsFreed(t *testing.T) {
 	t.Parallel()
 	server, asked := listening(t, true)
 	freed := make(chan struct{})
-	bulk := &bulkTransport{newTransport: func() *http.Transport {
+	bulk := &renewedTransport{idle: bulkIdleTimeout, newTransport: func() *http.Transport {
 		tlsConfig := server.Client().Transport.(*http.Transport).TLSClientConfig
 		tr := newTransport(&transport.Config{}, tlsConfig, bulkIdleTimeout, bulkBuffer)
 		runtime.AddCleanup(tr, func(int) { close(freed) }, 0)
@@ -249,6 +250,59 @@ func TestAClosedBulkConnectionIsFreed(t *testing.T) {
 		}
 	}
 	t.Error("the transport of a closed connection is still in memory")
+}
+
+// A watch goes on when the connections are closed, and later requests use another one. Its connection is closed once the watch has ended.
+func TestClosedConnectionsEndAfterTheirWatches(t *testing.T) {
+	t.Parallel()
+	from, events, closed := make(chan string, 1), make(chan struct{}), make(chan string, 10)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from <- r.RemoteAddr
+		if r.URL.Query().Get("watch") == "" {
+			return
+		}
+		w.(http.Flusher).Flush()
+		<-events
+		w.Write([]byte("event")) //nolint:errcheck // the test would see it
+	}))
+	server.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- c.RemoteAddr().String()
+		}
+	}
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	c, err := newClients(apiserver.Config(server), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	watch, err := c.rest.Get().AbsPath("api").Param("watch", "true").Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := <-from
+	c.Close()
+	if err := c.rest.Get().AbsPath("api").Do(t.Context()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	if again := <-from; again == first {
+		t.Error("a later request uses the connection that was closed")
+	}
+	close(events)
+	if got, err := io.ReadAll(watch); err != nil || string(got) != "event" {
+		t.Errorf("the watch has received %q, %v", got, err)
+	}
+	watch.Close()
+	select {
+	case ended := <-closed:
+		if ended != first {
+			t.Errorf("the connection %s is closed, want %s", ended, first)
+		}
+	case <-time.After(bulkIdleTimeout + 20*time.Second):
+		t.Error("the connection of the watch is not closed")
+	}
 }
 
 // Many watches that nobody reads at the moment, since they wait for each other, do not delay small requests

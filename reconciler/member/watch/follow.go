@@ -188,7 +188,7 @@ func (w *Set) readEvents(ctx context.Context, k *Kind, events *eventStream) erro
 		case err != nil && empty && time.Since(start) < time.Second:
 			return errShortWatch // otherwise requests would follow without a pause
 		case err != nil:
-			if time.Since(start) < watchTimeout {
+			if time.Since(start) < watchTimeout && ctx.Err() == nil {
 				w.cfg.Interrupted()
 			}
 			return nil

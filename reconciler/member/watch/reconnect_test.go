@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// Watches resume over the new connection at the same version, without a list.
+// Watches resume over the new connection at the same version, without a list. The API server has not interrupted them.
 func TestWatchesMoveToNewCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -42,6 +42,7 @@ func TestWatchesMoveToNewCredentials(t *testing.T) {
 		}
 		current := server("old")
 		w := setWith(t, func(context.Context) (*rest.Config, error) { return current, nil }, current)
+		w.cfg.Interrupted = func() { t.Error("a watch counts as interrupted") }
 		w.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMapKind, false)
 		w.AllowOpen()
 		synctest.Wait()
