@@ -178,15 +178,19 @@ func (s Sources) use(name string, f *found) (*rest.Config, error) {
 }
 
 // only returns a copy of a kubeconfig that has only the parts of one context: the original may
-// be shared, and have the contexts of thousands of members.
+// be shared, and have the contexts of thousands of members. The certificates are not copied, since nothing changes them.
 func (f *found) only(kctx *clientcmdapi.Context) *clientcmdapi.Config {
 	out := clientcmdapi.NewConfig()
 	out.Contexts[f.context] = kctx.DeepCopy()
 	if c := f.config.Clusters[kctx.Cluster]; c != nil {
-		out.Clusters[kctx.Cluster] = c.DeepCopy()
+		copied := c.DeepCopy()
+		copied.CertificateAuthorityData = c.CertificateAuthorityData
+		out.Clusters[kctx.Cluster] = copied
 	}
 	if u := f.config.AuthInfos[kctx.AuthInfo]; u != nil {
-		out.AuthInfos[kctx.AuthInfo] = u.DeepCopy()
+		copied := u.DeepCopy()
+		copied.ClientCertificateData, copied.ClientKeyData = u.ClientCertificateData, u.ClientKeyData
+		out.AuthInfos[kctx.AuthInfo] = copied
 	}
 	return out
 }

@@ -190,6 +190,32 @@ func TestCachedCredentialsFollowTheirFile(t *testing.T) {
 	}
 }
 
+// A client configuration shares its certificates with the kubeconfig that is cached.
+func TestCertificatesAreInMemoryOnce(t *testing.T) {
+	data := base64.StdEncoding.EncodeToString([]byte("pem"))
+	c := sources{dir: map[string]string{"m.kubeconfig": single(
+		"{server: 'https://m.example', certificate-authority-data: "+data+"}", "{client-certificate-data: "+data+", client-key-data: "+data+"}",
+	)}}.credentials(t).Cached()
+	cfg, err := c.Config(t.Context(), "m", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := c.files.load(filepath.Join(c.Dir, "m.kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, user := read.config.Clusters["m"], read.config.AuthInfos["m"]
+	for what, same := range map[string]bool{
+		"CA":          &cfg.CAData[0] == &cluster.CertificateAuthorityData[0],
+		"certificate": &cfg.CertData[0] == &user.ClientCertificateData[0],
+		"key":         &cfg.KeyData[0] == &user.ClientKeyData[0],
+	} {
+		if !same {
+			t.Errorf("the %s is in memory twice", what)
+		}
+	}
+}
+
 // A kubeconfig on a user's machine may refer to files by relative paths.
 func TestCredentialsNameFilesNextToThem(t *testing.T) {
 	c := sources{dir: map[string]string{"east.kubeconfig": single("{server: 'https://m.example'}", "{tokenFile: token}"), "token": planted}}.credentials(t)
