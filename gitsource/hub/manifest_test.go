@@ -69,7 +69,7 @@ func TestManifestsAreObjects(t *testing.T) {
 		"{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: b}}":       "metadata.namespace: a Namespace is cluster-scoped; this is ignored, remove it (warning)",
 		"{apiVersion: apps/v1, kind: ReplicaSet, " + controls:                        "metadata.ownerReferences: left out: this ReplicaSet was made by a controller, which makes it again on each member; remove it (warning)",
 		"{apiVersion: apps/v1, kind: ControllerRevision, " + controls:                "metadata.ownerReferences: left out: this ControllerRevision was made by a controller, which makes it again on each member; remove it (warning)",
-		"{apiVersion: v1, kind: Pod, " + controls:                                    "metadata.ownerReferences: left out, since only a server or gitfleet fills it in: metadata.ownerReferences; remove it from the file (warning)",
+		"{apiVersion: v1, kind: Pod, " + controls:                                    "metadata.ownerReferences: left out, since only a server or gitfleet fills it in; remove it from the file (warning)",
 		"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, namespace: b}}": "",
 	} {
 		_, problems := parse(text)
@@ -131,14 +131,14 @@ func TestContentRules(t *testing.T) {
 
 // Fields that only a server or gitfleet sets are left out with one warning that names them all.
 func TestStrip(t *testing.T) {
-	const warning = "left out, since only a server or gitfleet fills it in: "
+	const warning = "left out, since only a server or gitfleet fills it in"
 	for fields, want := range map[string]string{
-		"metadata: {name: a, uid: u, generation: 3}":                                   "metadata.generation: " + warning + "metadata.generation, metadata.uid",
+		"metadata: {name: a, uid: u, generation: 3}":                                   "metadata.generation: " + warning + ": metadata.generation, metadata.uid",
 		"metadata: {name: a, creationTimestamp: null}":                                 "",
 		"metadata: {name: a}, status: {}":                                              "",
-		"metadata: {name: a}, status: {phase: Active}":                                 "status: " + warning + "status",
-		"metadata: {name: a, labels: {gitfleet.dev/managed-by: gitfleet}}":             "metadata.labels[gitfleet.dev/managed-by]: " + warning + "metadata.labels[gitfleet.dev/managed-by]",
-		"metadata: {name: a, annotations: {gitfleet.dev/commit: a, example.com/b: c}}": "metadata.annotations[gitfleet.dev/commit]: " + warning + "metadata.annotations[gitfleet.dev/commit]",
+		"metadata: {name: a}, status: {phase: Active}":                                 "status: " + warning,
+		"metadata: {name: a, labels: {gitfleet.dev/managed-by: gitfleet}}":             "metadata.labels[gitfleet.dev/managed-by]: " + warning,
+		"metadata: {name: a, annotations: {gitfleet.dev/commit: a, example.com/b: c}}": "metadata.annotations[gitfleet.dev/commit]: " + warning,
 		"metadata: {name: a, deletionGracePeriodSeconds: 3, finalizers: [f]}":          "",
 	} {
 		if want != "" {

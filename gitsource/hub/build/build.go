@@ -100,6 +100,9 @@ func (b *builder) read(f reference) error {
 		if data, fault, err = b.graph.tree.Read(f.path); err != nil {
 			return err
 		}
+		if fault == "" && f.data && document.IsPointer(data) {
+			fault = document.PointerFault
+		}
 		if fault != "" {
 			b.fail(f.path, "%s", fault)
 			return nil

@@ -39,7 +39,7 @@ var failureRules = []failureRule{
 	{regexp.MustCompile(`may not add resource with an already registered id: ` + idText), nil, func(_ *builder, _ []*kustomization, found []string) string {
 		return fmt.Sprintf("%s %s is among the resources more than once; list it once, or rename one of them", found[1], found[2])
 	}},
-	{regexp.MustCompile(`no resource matches strategic merge patch "` + idText), []string{"patches", "patchesStrategicMerge"}, func(b *builder, parts []*kustomization, found []string) string {
+	{regexp.MustCompile(`(?:no resource matches strategic merge patch "|failed to find unique target for patch )` + idText), []string{"patches", "patchesStrategicMerge"}, func(b *builder, parts []*kustomization, found []string) string {
 		if slices.ContainsFunc(objectsOf(b, parts), func(p sourcePosition) bool { return p.kind == found[1] && p.name == found[2] }) {
 			return fmt.Sprintf("the patch is for %s %s, but the one among the resources has another apiVersion or namespace, or an earlier patch deletes it; write its apiVersion and namespace in the patch", found[1], found[2])
 		}

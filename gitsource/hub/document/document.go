@@ -203,6 +203,8 @@ func hintFor(text []byte, line int, msg string) (at int, hint string) {
 		switch {
 		case strings.Contains(indent, "\t"):
 			return n, "YAML is indented with spaces, and this line has a tab"
+		case strings.Contains(around(n), "\u00a0"):
+			return n, "this line has a no-break space (U+00A0) in place of a space"
 		case strings.Contains(around(n), "{{"):
 			return n, "this looks like a template: render it first, or list the file in " + tree.IgnoreFile
 		case strings.HasPrefix(around(n), "<<<<<<<"), strings.HasPrefix(around(n), "======="), strings.HasPrefix(around(n), ">>>>>>>"):

@@ -120,6 +120,7 @@ func TestReadReportsCause(t *testing.T) {
 	for name, test := range map[string]struct{ file, text, want string }{
 		"a tab":             {"a.yaml", "a:\n\tb: c\n", "a.yaml:2: not valid YAML: found character that cannot start any token; YAML is indented with spaces, and this line has a tab"},
 		"a template":        {"a.yaml", "a: 1\n{{ if .x }}\nb: 2\n", "this looks like a template: render it first, or list the file in .gitfleetignore"},
+		"a no-break space":  {"a.yaml", "a: 1\nb:\u00a02\n", "this line has a no-break space (U+00A0) in place of a space"},
 		"a template first":  {"a.yaml", "{{ if .x }}\nb: 2\n", "a.yaml:1: "},
 		"a conflict first":  {"a.yaml", "<<<<<<< ours\na: [\n", "this is a merge conflict that was committed"},
 		"a merge conflict":  {"a.yaml", "a: 1\n<<<<<<< ours\nb: 2\n", "this is a merge conflict that was committed"},

@@ -16,11 +16,17 @@ var (
 	lfsHeader     = []byte("version https://git-lfs.github.com/spec/")
 )
 
+// PointerFault says what is wrong with a pointer of Git LFS.
+const PointerFault = "this is a Git LFS pointer, not the file itself; store it in Git directly: git lfs untrack, then commit the file"
+
+// IsPointer reports whether Git LFS has the file, and this is only a pointer to it.
+func IsPointer(data []byte) bool { return bytes.HasPrefix(data, lfsHeader) }
+
 // PlainText returns the UTF-8 text of a file, or an error that says why it is not text.
 func PlainText(data []byte) ([]byte, error) {
 	switch {
-	case bytes.HasPrefix(data, lfsHeader):
-		return nil, errors.New("this is a Git LFS pointer, not the file itself; store manifests in Git directly: git lfs untrack, then commit the file")
+	case IsPointer(data):
+		return nil, errors.New(PointerFault)
 	case api.EncryptedFile(data) != "":
 		return nil, errors.New("the file is encrypted with " + api.EncryptedFile(data) + ", which gitfleet cannot decrypt; list it in " + tree.IgnoreFile + ", and " + api.DecryptionAdvice)
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):

@@ -49,7 +49,7 @@ func TestPlainText(t *testing.T) {
 		"\xfe\xff\x00a":       "the file is UTF-16 or UTF-32; save it as UTF-8",
 		"a\x00b":              "the file has NUL bytes: it is binary, or in an encoding other than UTF-8; save it as UTF-8, or list it in .gitfleetignore",
 		"a: \xe4":             "the file is not UTF-8; save it as UTF-8",
-		string(lfsHeader):     "this is a Git LFS pointer, not the file itself; store manifests in Git directly: git lfs untrack, then commit the file",
+		string(lfsHeader):     "this is a Git LFS pointer, not the file itself; store it in Git directly: git lfs untrack, then commit the file",
 		"# " + "\xed\xa0\x80": "the file is not UTF-8; save it as UTF-8", // a surrogate
 	} {
 		plain, err := PlainText([]byte(text))

@@ -67,8 +67,11 @@ func Strip(r *document.Report, object map[string]any) {
 		}
 	}
 	remove(object, "status")
-	if first != nil {
+	switch {
+	case len(names) > 1:
 		r.Warnf(first, "left out, since only a server or gitfleet fills it in: %s; remove it from the file", strings.Join(names, ", "))
+	case len(names) == 1:
+		r.Warnf(first, "left out, since only a server or gitfleet fills it in; remove it from the file")
 	}
 }
 
