@@ -108,8 +108,8 @@ func (s *session) needs() (needs []rbac.Permission, complete bool) {
 			add(m.Object.Content.GroupVersionKind(), m.ID.Namespace)
 		}
 	}
-	for _, inv := range s.owned.inv {
-		for it := range inv.Items.All() {
+	for inv := range s.owned.All() {
+		for it := range inv.All() {
 			known := add(it.GroupVersionKind(), it.Namespace)
 			content.Unserved = content.Unserved || !known && strings.Contains(it.Group, ".")
 		}

@@ -278,7 +278,7 @@ func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
 	if needs, complete := s.needs(); slices.Contains(needs, read) || !complete {
 		t.Errorf("of nothing: complete %t, %v", complete, needs)
 	}
-	s.owned.inventory(web).Items.Put(inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one"})
+	s.inventories.owned.Inventory(web).Items.Put(inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one"})
 	if needs, complete := s.needs(); !slices.Contains(needs, read) || complete {
 		t.Errorf("of a kind that is not served: complete %t, %v", complete, needs)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/gatejob"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
@@ -51,7 +52,7 @@ type Agent struct {
 	// drifted is what is known about drift. Only Run uses it.
 	drifted driftState
 	// superseded are manifests to be replaced. Only Run uses it.
-	superseded superseded
+	superseded owned.Superseded
 	// uid is the UID of the cluster that was connected last, version the highest resource version that was known of it, and serials
 	// are the serial numbers of its inventories, also of an earlier process.
 	uid     string

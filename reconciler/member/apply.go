@@ -28,6 +28,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -36,7 +37,7 @@ import (
 type applier struct {
 	*cluster
 	desired.View
-	owned       *ownership
+	owned       owned.View
 	progress    progress.View
 	brake       *deletionBrake
 	drifts      *driftRecorder
@@ -134,7 +135,7 @@ func (a *applier) retryHooks(tasks []apply.Task) {
 	}
 	for _, id := range a.waitingForHooks(applied) {
 		w, _ := a.Wanted().Of(id)
-		if state, _ := a.owned.mayApply(w); state == hooks.Ready {
+		if state, _ := a.owned.MayApply(w); state == hooks.Ready {
 			a.record.progress.RetryNow(id)
 		}
 	}
@@ -150,7 +151,7 @@ func (a *applier) executor() *apply.Executor {
 
 // newTask returns a task for a wanted object, with what is known of its kind and inventory.
 func (a *applier) newTask(w desired.Object) apply.Task {
-	t := apply.Task{Object: w, Item: a.owned.item(w.Placement, w.Manifest.ID)}
+	t := apply.Task{Object: w, Item: a.owned.Item(w.Placement, w.Manifest.ID)}
 	t.Res, _ = a.kinds.Of(w.GVK())
 	if r, rejected := a.drifts.rejection(t); rejected && !time.Now().Before(a.drifts.removals[t.Manifest.ID].Due()) {
 		t.Rejected = r.Fingerprint
@@ -161,7 +162,7 @@ func (a *applier) newTask(w desired.Object) apply.Task {
 // withInputs returns a task with what is known of its object now.
 func (a *applier) withInputs(t apply.Task) apply.Task {
 	p, id := t.Placement, t.Manifest.ID
-	t.Inputs = apply.Inputs{Known: a.live.Of(id), Rule: a.drifts.rule(t), AlteredBefore: a.drifts.memory.Altered(p, id), Scaler: a.owned.scalerOf(t), Replaced: a.progress.Replaced(id), LastApplied: a.record.superseded.of(t.Item, id)}
+	t.Inputs = apply.Inputs{Known: a.live.Of(id), Rule: a.drifts.rule(t), AlteredBefore: a.drifts.memory.Altered(p, id), Scaler: a.owned.ScalerOf(t), Replaced: a.progress.Replaced(id), LastApplied: a.record.superseded.Of(t.Item, id)}
 	if d := a.drifts.memory[p][id]; d.State == api.DriftHeld || d.State == api.DriftStanding {
 		t.Changed = d.Paths
 	}
@@ -271,11 +272,11 @@ func (a *applier) findInCollection(ctx context.Context, at collection, tasks []*
 }
 
 // findTasks returns the tasks that some objects need, about how many is known, and the stale objects among them.
-func (a *applier) findTasks(ids map[api.ID]bool, about int) (tasks []apply.Task, prune []stale) {
+func (a *applier) findTasks(ids map[api.ID]bool, about int) (tasks []apply.Task, prune []owned.Stale) {
 	tasks = make([]apply.Task, 0, about)
-	listing := a.owned.listingsFor(len(ids))
+	listing := a.owned.ListingsFor(len(ids))
 	for id := range ids {
-		stales := a.owned.stalesIn(id, listing(id))
+		stales := a.owned.StalesIn(id, listing(id))
 		prune = append(prune, stales...)
 		w, isWanted := a.Wanted().Of(id)
 		if !isWanted {
@@ -294,7 +295,7 @@ func (a *applier) findTasks(ids map[api.ID]bool, about int) (tasks []apply.Task,
 // outdated returns how many of some objects are not recorded as applied with their newest content.
 func (a *applier) outdated(ids map[api.ID]bool) (n int) {
 	for id := range ids {
-		if w, isWanted := a.Wanted().Of(id); isWanted && !a.owned.applied(w) {
+		if w, isWanted := a.Wanted().Of(id); isWanted && !a.owned.IsApplied(w) {
 			n++
 		}
 	}
@@ -373,7 +374,7 @@ func (a *applier) facts(t *apply.Task) (f decide.Facts, awaited schema.GroupVers
 		f.Changed = a.mayDiffer(*t, l) || a.progress.IsSuspect(id)
 		return f, awaited
 	}
-	f.Hook, f.HookFor = a.owned.mayApply(w)
+	f.Hook, f.HookFor = a.owned.MayApply(w)
 	if f.Deleting = l != nil && l.Terminating; f.Deleting {
 		f.Finalizers = l.Finalizers
 	}

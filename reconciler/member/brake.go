@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -29,7 +30,7 @@ type blockedDeletion struct {
 type deletionBrake struct {
 	*cluster
 	desired.View
-	owned    *ownership
+	owned    owned.View
 	progress progress.View
 	// blocked are the objects whose deletion is blocked, with the reason.
 	blocked map[api.ID]blockedDeletion
@@ -38,12 +39,12 @@ type deletionBrake struct {
 // decide decides before a full pass which objects are not deleted: those whose deletion
 // the works block and, if the others and the objects to be recreated are too many, all of these.
 // deletes reports whether a stale object would be deleted without a user's consent.
-func (d *deletionBrake) decide(ids map[api.ID]bool, deletes func(stale) bool, recreated []api.ID) {
+func (d *deletionBrake) decide(ids map[api.ID]bool, deletes func(owned.Stale) bool, recreated []api.ID) {
 	before := d.blocked
 	d.blocked = map[api.ID]blockedDeletion{}
 	going, byWork, total := d.deletionsOf(ids, deletes)
 	for id, why := range byWork {
-		d.blocked[id] = blockedDeletion{why: why}
+		d.block(id, why)
 	}
 	d.blockIfTooMany(going, recreated, total)
 	d.logBlocked(before)
@@ -51,38 +52,38 @@ func (d *deletionBrake) decide(ids map[api.ID]bool, deletes func(stale) bool, re
 
 // blockIfTooMany blocks some deletions and all recreations if both together are too many at once.
 // total is the number of objects that inventories list.
-func (d *deletionBrake) blockIfTooMany(going []stale, recreated []api.ID, total int) {
+func (d *deletionBrake) blockIfTooMany(going []owned.Stale, recreated []api.ID, total int) {
 	why := d.cfg.Brake.TooMuch(len(going)+len(recreated), total)
 	if why == "" {
 		return
 	}
 	for _, st := range going {
-		d.blocked[st.item.ID()] = blockedDeletion{why: why}
+		d.block(st.ID(), why)
 	}
 	for _, id := range recreated {
-		d.blocked[id] = blockedDeletion{why: why}
+		d.block(id, why)
 	}
 }
 
 // deletionsOf returns the stale objects among ids that would be deleted without a user's
 // consent, the reasons why works block those of others, and how many of ids the inventories list.
-func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (going []stale, byWork map[api.ID]string, total int) {
-	listing := d.owned.listingsFor(len(ids))
+func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(owned.Stale) bool) (going []owned.Stale, byWork map[api.ID]string, total int) {
+	listing := d.owned.ListingsFor(len(ids))
 	for id := range ids {
 		all := listing(id)
 		total += len(all)
-		for _, st := range d.owned.stalesIn(id, all) {
-			if !st.passesOn() && deletes(st) {
+		for _, st := range d.owned.StalesIn(id, all) {
+			if !st.PassesOn() && deletes(st) {
 				going = append(going, st)
 			}
 		}
 	}
 	with := containersByPlacement(going)
 	byWork = map[api.ID]string{}
-	going = slices.DeleteFunc(going, func(st stale) bool {
-		why := d.owned.deletionBlocked(st, with[st.inv.Placement()])
+	going = slices.DeleteFunc(going, func(st owned.Stale) bool {
+		why := d.owned.DeletionBlocked(st, with[st.Placement()])
 		if why != "" {
-			byWork[st.item.ID()] = why
+			byWork[st.ID()] = why
 		}
 		return why != ""
 	})
@@ -105,11 +106,11 @@ func (d *deletionBrake) logBlocked(before map[api.ID]blockedDeletion) {
 
 // containersByPlacement returns the stale objects whose deletion would delete others with them,
 // by placement.
-func containersByPlacement(going []stale) map[api.PlacementKey][]api.ID {
+func containersByPlacement(going []owned.Stale) map[api.PlacementKey][]api.ID {
 	out := map[api.PlacementKey][]api.ID{}
 	for _, st := range going {
-		if id := st.item.ID(); work.Contains(id.GroupKind()) {
-			out[st.inv.Placement()] = append(out[st.inv.Placement()], id)
+		if id := st.ID(); work.Contains(id.GroupKind()) {
+			out[st.Placement()] = append(out[st.Placement()], id)
 		}
 	}
 	return out
@@ -117,14 +118,14 @@ func containersByPlacement(going []stale) map[api.PlacementKey][]api.ID {
 
 // containersOf returns the stale objects of a placement whose deletion would delete others with
 // them.
-func (d *deletionBrake) containersOf(inv *inventory.Inventory) []api.ID {
-	var going []stale
-	for id := range inv.Items.IDs() {
+func (d *deletionBrake) containersOf(inv inventory.View) []api.ID {
+	var going []owned.Stale
+	for id := range inv.IDs() {
 		if !work.Contains(id.GroupKind()) {
 			continue
 		}
-		for _, st := range d.owned.stales(id) {
-			if st.inv == inv && !st.passesOn() && d.deletes(st) {
+		for _, st := range d.owned.Stales(id) {
+			if st.Inventory == inv && !st.PassesOn() && d.deletes(st) {
 				going = append(going, st)
 			}
 		}
@@ -135,24 +136,24 @@ func (d *deletionBrake) containersOf(inv *inventory.Inventory) []api.ID {
 // deletes reports whether the removal of a stale object would delete it without a user's
 // consent, according to the state that its watch reports. For an object that no watch reports
 // the answer is yes.
-func (d *deletionBrake) deletes(st stale) bool {
-	l := d.live.Of(st.item.ID())
-	if l == nil && !d.watch.Of(st.item.GroupVersionKind()).Complete() {
-		return !d.owned.allowed(st) && !d.owned.abandons(st)
+func (d *deletionBrake) deletes(st owned.Stale) bool {
+	l := d.live.Of(st.ID())
+	if l == nil && !d.watch.Of(st.Item.GroupVersionKind()).Complete() {
+		return !d.owned.DeletionAllowed(st) && !d.owned.Abandons(st)
 	}
 	return d.deletesLive(st, l)
 }
 
 // deletesLive is deletes for an object with a known live state; nil if it does not exist. An
 // object that is gone, terminating, no longer ours or only released is not deleted.
-func (d *deletionBrake) deletesLive(st stale, l *observed.Object) bool {
-	return l != nil && l.Fleet == d.cfg.Fleet && !l.Terminating && !d.owned.allowed(st) && !d.releases(st, l)
+func (d *deletionBrake) deletesLive(st owned.Stale, l *observed.Object) bool {
+	return l != nil && l.Fleet == d.cfg.Fleet && !l.Terminating && !d.owned.DeletionAllowed(st) && !d.releases(st, l)
 }
 
 // releases reports whether a stale object is released instead of deleted, because it or its
 // placement requests that.
-func (d *deletionBrake) releases(st stale, l *observed.Object) bool {
-	return l.Kept || d.owned.abandons(st)
+func (d *deletionBrake) releases(st owned.Stale, l *observed.Object) bool {
+	return l.Kept || d.owned.Abandons(st)
 }
 
 // recreations returns the objects that are to be recreated, except those of placements whose
@@ -171,18 +172,24 @@ func (d *deletionBrake) recreations() (ids []api.ID) {
 // together. Blocked deletions still count the next time, and only a full pass releases them.
 func (d *deletionBrake) blockRecreations() {
 	before := maps.Clone(d.blocked)
-	going, _, total := d.deletionsOf(d.owned.inventoried(), d.deletes)
+	going, _, total := d.deletionsOf(d.owned.Objects(), d.deletes)
 	recreated := d.recreations()
 	for _, id := range recreated {
-		delete(d.blocked, id)
+		d.unblock(id)
 	}
 	d.blockIfTooMany(going, recreated, total)
 	d.logBlocked(before)
 }
 
-// block keeps an object because of the state of the cluster, and schedules checks of that state:
+// block keeps an object until a commit allows its deletion.
+func (d *deletionBrake) block(id api.ID, why string) { d.blocked[id] = blockedDeletion{why: why} }
+
+// unblock forgets an object that is gone, or is not to be deleted any more.
+func (d *deletionBrake) unblock(id api.ID) { delete(d.blocked, id) }
+
+// blockAndRecheck keeps an object because of the state of the cluster, and schedules checks of that state:
 // soon at first, then every few minutes.
-func (d *deletionBrake) block(id api.ID, why string) {
+func (d *deletionBrake) blockAndRecheck(id api.ID, why string) {
 	b := d.blocked[id]
 	if b.why == "" {
 		d.cfg.Log.Warn("deletion is held until a commit allows it", "cluster", d.cfg.Name, "object", id.String(), "why", why)

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -39,11 +40,11 @@ func TestBrakeBlocksDeletions(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(oneManifest(), key)
 			for _, id := range []api.ID{namespace, in, out} {
-				s.owned.inv.Of(key).Items.Put(inventory.Item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
+				s.inventory(key).Items.Put(inventory.Item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
 				s.record.objects.Put(id, &observed.Object{Fleet: "prod"})
 			}
 			s.cfg.Brake = test.brake
-			s.owned.inv.Of(key).Abandon = test.work.Abandon
+			s.inventory(key).Abandon = test.work.Abandon
 			test.work.Placement = key
 			s.setWorks([]*work.Work{&test.work})
 			s.brake.decide(map[api.ID]bool{namespace: true, in: true, out: true}, s.brake.deletes, nil)
@@ -76,9 +77,9 @@ func TestBlockedDeletionIsCheckedAgain(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(oneManifest())
 			s.record.objects.Put(namespace, &observed.Object{Fleet: "prod"})
-			s.brake.block(namespace, "it has content")
+			s.brake.blockAndRecheck(namespace, "it has content")
 			first := time.Until(s.brake.blocked[namespace].next)
-			s.brake.block(namespace, "it has content")
+			s.brake.blockAndRecheck(namespace, "it has content")
 			if second := time.Until(s.brake.blocked[namespace].next); first <= 0 || second < first || second > lastRecheck {
 				t.Errorf("it is looked at again after %v, then after %v", first, second)
 			}
@@ -145,13 +146,13 @@ func TestWhatCountsAsADeletion(t *testing.T) {
 				watchConfigMaps(t, s)
 			}
 			s.holding(oneManifest(), web)
-			s.owned.inv.Of(web).Abandon = test.abandon
+			s.inventory(web).Abandon = test.abandon
 			test.work.Placement = web
-			s.owned.setWorks([]*work.Work{&test.work})
+			s.replaceWorks([]*work.Work{&test.work})
 			if test.live != nil {
 				s.record.objects.Put(oneManifest().ID, test.live)
 			}
-			if got := s.brake.deletes(stale{inv: s.owned.inv.Of(web), item: s.owned.inv.Of(web).Items.Of(oneManifest().ID)}); got != test.want {
+			if got := s.brake.deletes(owned.Stale{Inventory: s.inventory(web).View(), Item: s.inventory(web).Items.Of(oneManifest().ID)}); got != test.want {
 				t.Errorf("counts: %t", got)
 			}
 		})

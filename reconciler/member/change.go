@@ -113,7 +113,7 @@ func (p *Preview) changeOf(ctx context.Context, t apply.Task) (*Change, error) {
 // known already: the object would not be applied, whatever is there, or nothing would be done about it.
 func (p *Preview) read(ctx context.Context, t apply.Task) (live *unstructured.Unstructured, known *Change, decided bool, err error) {
 	f := decide.Facts{Exists: true}
-	if f.Hook, _ = p.s.owned.mayApply(t.Object); f.Hook == hooks.Waits {
+	if f.Hook, _ = p.s.owned.MayApply(t.Object); f.Hook == hooks.Waits {
 		f.Hook = hooks.Ready // it is applied in its turn
 	}
 	if t.Res.Namespaced && t.Manifest.ID.Namespace == "" {

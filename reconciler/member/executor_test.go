@@ -84,7 +84,7 @@ func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 				s.cfg.Encoder = apply.NewEncoder("prod", "")
 				s.setWorks([]*work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
 				it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
-				s.owned.inventory(web).Items.Put(it)
+				s.inventories.owned.Inventory(web).Items.Put(it)
 				s.applier.apply(t.Context(), []apply.Task{{Object: desired.Object{Placement: web, Manifest: m}, Res: inventory.ConfigMaps, Item: &it, Found: &apply.Finding{}}}, map[api.PlacementKey]bool{})
 
 				var told protocol.WorkSeen

@@ -84,10 +84,29 @@ func memberOf(t *testing.T, f protocol.Fleet, at *apiserver.ConfigMaps) *session
 // keeps makes a session write an inventory.
 func keeps(t *testing.T, s *session, inv *inventory.Inventory) {
 	t.Helper()
-	s.owned.inv.Put(inv)
+	s.lists(inv)
 	if err := s.store.Save(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// replaceWorks replaces the works, and nothing that was done for those before.
+func (s *session) replaceWorks(works []*work.Work) {
+	s.inventories.owned.ReplaceWorks(s.desired, works)
+}
+
+// lists makes an inventory one of those of the cluster.
+func (s *session) lists(inv *inventory.Inventory) {
+	var all inventory.List
+	for _, other := range append(s.inventories.owned.Inventories(), inv) {
+		all.Put(other)
+	}
+	s.inventories.owned.Loaded(all)
+}
+
+// inventory returns the inventory of a placement; nil if it has none.
+func (s *session) inventory(p api.PlacementKey) *inventory.Inventory {
+	return s.inventories.owned.Inventories().Of(p)
 }
 
 // failure returns why an object is not as desired; zero if it is.

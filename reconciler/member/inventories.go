@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/member/unlisted"
@@ -27,7 +28,7 @@ import (
 type inventories struct {
 	*cluster
 	desired.View
-	owned    *ownership
+	owned    *owned.State
 	progress progress.View
 	// failures limits the log lines about failed writes of several inventories.
 	failures retry.LogLimiter
@@ -41,7 +42,7 @@ func (i *inventories) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	i.owned.replace(all)
+	i.owned.Loaded(all)
 	return nil
 }
 
@@ -53,10 +54,10 @@ func (i *inventories) add(found []unlisted.Object) (news bool) {
 	ours := i.namespaces(found)
 	for _, o := range found {
 		id := o.Item.ID()
-		if _, isWanted := i.Wanted().Of(id); isWanted || i.owned.lists(id) || i.Works().OnlyCompares(o.Placement) {
+		if _, isWanted := i.Wanted().Of(id); isWanted || i.owned.View().IsListed(id) || i.Works().OnlyCompares(o.Placement) {
 			continue
 		}
-		if why := inventory.WithoutRoom(i.owned.inv, slices.Values([]api.PlacementKey{o.Placement}))[o.Placement]; why != nil {
+		if why := inventory.WithoutRoom(i.owned.Inventories(), slices.Values([]api.PlacementKey{o.Placement}))[o.Placement]; why != nil {
 			i.cfg.Log.Warn("object that gitfleet applied is left as it is", "cluster", i.cfg.Name, "placement", o.Placement.String(), "object", id, "why", why)
 			continue
 		}
@@ -64,10 +65,9 @@ func (i *inventories) add(found []unlisted.Object) (news bool) {
 			i.cfg.Log.Warn("object looks like one that gitfleet applied, but the fleet has nothing else in its namespace; it is left as it is", "cluster", i.cfg.Name, "object", id)
 			continue
 		}
-		news = news || i.owned.inv.Of(o.Placement) == nil
-		inv := i.owned.inventory(o.Placement)
-		inv.Items.Put(o.Item)
-		inv.Invalidate()
+		_, has := i.owned.View().Of(o.Placement)
+		news = news || !has
+		i.owned.Found(o.Placement, o.Item)
 	}
 	return news
 }
@@ -84,7 +84,7 @@ func (i *inventories) namespaces(found []unlisted.Object) map[string]bool {
 	for id := range i.Wanted().All() {
 		add(id)
 	}
-	for _, inv := range i.owned.inv {
+	for _, inv := range i.owned.Inventories() {
 		for id := range inv.Items.IDs() {
 			add(id)
 		}
@@ -108,14 +108,26 @@ func (i *inventories) renameClaim(ctx context.Context) (renamed bool) {
 }
 
 // unwritten reports whether an inventory should be written as soon as possible.
-func (i *inventories) unwritten(inv *inventory.Inventory) bool {
+func (i *inventories) unwritten(inv inventory.View) bool {
 	return !inv.Stored() && !i.Works().Suspended(inv.Placement())
 }
 
+// adopt marks the inventories that a user has adopted from another fleet: deletions of their objects are blocked from now on.
+func (i *inventories) adopt() {
+	for _, inv := range i.owned.Inventories() {
+		i.store.Adopt(inv)
+	}
+}
+
+// setBack reports whether inventories on the cluster are earlier ones than were written, or missing.
+func (i *inventories) setBack(ctx context.Context) (bool, error) {
+	return inventory.SetBackSince(ctx, i.store, i.owned.Inventories())
+}
+
 // save writes the inventories that changed, each at most once, and removes empty
-// ones whose placement is gone.
-func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]bool) {
-	for _, inv := range i.owned.inv {
+// ones whose placement is gone. It reports whether the owners that inventories name have changed.
+func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]bool) (otherOwners bool) {
+	for _, inv := range i.owned.Inventories() {
 		p := inv.Placement()
 		w, known := i.Works().Find(p)
 		if known && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && inv.Items.Len() == 0 || inv.Revision() != w.Revision && i.complete(p)) {
@@ -124,7 +136,7 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 	}
 	var all, gone []*inventory.Inventory
 	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
-		inv := i.owned.inv.Of(p)
+		inv := i.owned.Inventories().Of(p)
 		if inv == nil || i.Works().Suspended(p) {
 			continue
 		}
@@ -148,6 +160,7 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 		i.written(ctx, inv, err)
 	})
 	i.removeAll(ctx, gone)
+	return i.store.UpdateOwners(i.owned.Inventories())
 }
 
 // removeAll removes empty inventories. All but the last are taken out of the announcement and the bundle together; the last one is
@@ -171,7 +184,7 @@ func (i *inventories) removeAll(ctx context.Context, gone []*inventory.Inventory
 
 // remove removes an empty inventory, and the claim with the last one.
 func (i *inventories) remove(ctx context.Context, inv *inventory.Inventory) error {
-	if len(i.owned.inv) == 1 {
+	if len(i.owned.Inventories()) == 1 {
 		if err := i.store.DeleteClaim(ctx); err != nil {
 			return err
 		}
@@ -179,7 +192,7 @@ func (i *inventories) remove(ctx context.Context, inv *inventory.Inventory) erro
 	if err := i.store.Delete(ctx, inv); err != nil {
 		return err
 	}
-	i.owned.remove(inv.Placement())
+	i.owned.InventoryDeleted(inv.Placement())
 	delete(i.tampered, inv.Placement())
 	return nil
 }
@@ -274,7 +287,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) (com
 			if !changed {
 				continue
 			}
-			if err := i.store.RestoreClaim(ctx, len(i.owned.inv)); err != nil {
+			if err := i.store.RestoreClaim(ctx, len(i.owned.Inventories())); err != nil {
 				i.cfg.Log.Warn("claim not restored; trying again before the next inventory is written", "cluster", i.cfg.Name, "err", err)
 			}
 			continue
@@ -287,7 +300,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) (com
 		found := false
 		var all []*inventory.Inventory
 		for _, p := range placements {
-			inv := i.owned.inv.Of(p)
+			inv := i.owned.Inventories().Of(p)
 			if inv == nil {
 				continue
 			}
@@ -343,7 +356,7 @@ func (i *inventories) announce(ctx context.Context, tasks []apply.Task, touched 
 		if r := i.Works().Of(p).Revision; r != (placement.Revision{}) {
 			// After a restart without the ledger, the cluster must not return to an older
 			// revision, which would delete what was added since.
-			i.owned.inventory(p).SetRevision(r)
+			i.owned.Inventory(p).SetRevision(r)
 		}
 	}
 	errs := i.grow(ctx, added, touched, "announced")
@@ -357,7 +370,7 @@ func (i *inventories) announce(ctx context.Context, tasks []apply.Task, touched 
 			continue
 		}
 		if t.Item == nil {
-			t.Item = i.owned.item(t.Placement, t.Manifest.ID)
+			t.Item = i.owned.View().Item(t.Placement, t.Manifest.ID)
 		}
 		if !i.progress.HasRun(t.Manifest, t.Item) || i.live.Of(t.Manifest.ID) != nil {
 			ready = append(ready, t)
@@ -368,7 +381,7 @@ func (i *inventories) announce(ctx context.Context, tasks []apply.Task, touched 
 
 // withoutRoom removes from added the placements that cannot get an inventory, and returns why.
 func (i *inventories) withoutRoom(added map[api.PlacementKey][]inventory.Item) map[api.PlacementKey]error {
-	refused := inventory.WithoutRoom(i.owned.inv, maps.Keys(added))
+	refused := inventory.WithoutRoom(i.owned.Inventories(), maps.Keys(added))
 	maps.DeleteFunc(added, func(p api.PlacementKey, _ []inventory.Item) bool { return refused[p] != nil })
 	return refused
 }
@@ -376,28 +389,21 @@ func (i *inventories) withoutRoom(added map[api.PlacementKey][]inventory.Item) m
 // announceRecreation records in the inventory that the object of a task is created again, so that its absence is no
 // drift, and writes that. The object may be deleted if this succeeds.
 func (i *inventories) announceRecreation(ctx context.Context, t apply.Task) error {
-	inv := i.owned.inv.Of(t.Placement)
-	inv.Items.Put(unapplied(t.Item))
+	inv := i.owned.Inventories().Of(t.Placement)
+	i.owned.Unapplied(t.Placement, t.Item)
 	err := i.store.Save(ctx, inv)
 	if err != nil {
-		inv.Items.Put(*t.Item)
+		i.owned.StillThere(t.Placement, t.Item)
 		inv.Invalidate() // parts of it may be
 	}
 	return err
-}
-
-// unapplied returns an item whose object has yet to be applied.
-func unapplied(it *inventory.Item) inventory.Item {
-	next := *it
-	next.Hash = ""
-	return next
 }
 
 // ranElsewhere returns the object of a task as another inventory lists it, if it has run with the
 // same content and is gone; zero otherwise.
 func (i *inventories) ranElsewhere(t apply.Task) inventory.Item {
 	if controllers.RunOf(t.Manifest.Object.Content) != nil && i.live.Of(t.Manifest.ID) == nil {
-		for _, inv := range i.owned.inv {
+		for _, inv := range i.owned.Inventories() {
 			if it := inv.Items.Of(t.Manifest.ID); i.progress.HasRun(t.Manifest, it) {
 				return *it
 			}
@@ -413,7 +419,7 @@ func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inv
 	failed := map[api.PlacementKey]error{}
 	var all []*inventory.Inventory
 	for p, items := range added {
-		inv := i.owned.inventory(p)
+		inv := i.owned.Inventory(p)
 		for _, it := range items {
 			inv.Items.Put(it)
 		}
@@ -443,17 +449,17 @@ func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inv
 // handOver adds objects to the inventories of the placements that wait for them, before they
 // are removed from the old inventories. It returns the placements whose inventories could not be
 // written, whose objects stay where they are.
-func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) (failed map[api.PlacementKey]error) {
+func (i *inventories) handOver(ctx context.Context, stales []owned.Stale, touched map[api.PlacementKey]bool) (failed map[api.PlacementKey]error) {
 	added := map[api.PlacementKey][]inventory.Item{}
 	for _, st := range stales {
-		if st.newOwner == (api.PlacementKey{}) || i.owned.owns(st.newOwner, st.item.ID()) {
+		if st.NewOwner == (api.PlacementKey{}) || i.owned.View().Owns(st.NewOwner, st.ID()) {
 			continue
 		}
-		it := *st.item
+		it := *st.Item
 		if it.End == "" || i.live.Of(it.ID()) != nil {
 			it.Hash = "" // the new owner has yet to apply it
 		}
-		added[st.newOwner] = append(added[st.newOwner], it)
+		added[st.NewOwner] = append(added[st.NewOwner], it)
 	}
 	refused := i.withoutRoom(added)
 	failed = i.grow(ctx, added, touched, "handed-over")

@@ -25,6 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -43,9 +44,9 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	keeps(t, first, held(3))
 	before := at.Clone()
 	at.Writes = nil
-	second.owned.setWorks([]*work.Work{{Placement: web}})
-	second.owned.inv.Put(held(2))
-	if err := second.store.Save(t.Context(), second.owned.inv.Of(web)); err == nil || !second.store.ClaimedByOther() {
+	second.replaceWorks([]*work.Work{{Placement: web}})
+	second.lists(held(2))
+	if err := second.store.Save(t.Context(), second.inventory(web)); err == nil || !second.store.ClaimedByOther() {
 		t.Errorf("the second saves an inventory: %v, foreign: %v", err, second.store.ClaimedByOther())
 	}
 	var reported []protocol.Owner
@@ -78,11 +79,11 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 		t.Errorf("a deleted claim is not put back: %q", at.Names())
 	}
 	for _, p := range []api.PlacementKey{web, other} {
-		s.owned.inv.Of(p).Items = inventory.Items{}
+		s.inventory(p).Items = inventory.Items{}
 		if !slices.Contains(at.Names(), id.Name) {
 			t.Errorf("the claim is gone before the inventory of %s: %q", p, at.Names())
 		}
-		s.owned.setWorks([]*work.Work{{Placement: p, Remove: true}})
+		s.replaceWorks([]*work.Work{{Placement: p, Remove: true}})
 		s.inventories.save(t.Context(), map[api.PlacementKey]bool{p: true})
 	}
 	if len(at.Names()) > 0 {
@@ -118,7 +119,7 @@ func TestNoDeletionAfterAHandOverFindsAnotherFleet(t *testing.T) {
 	s.store.SetMembership(protocol.Membership{Fleet: here})
 	two := oneManifest().ID
 	two.Name = "two"
-	s.owned.inv.Of(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
+	s.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
 	at.Writes = nil
 	s.setWorks([]*work.Work{
 		{Placement: web, Remove: true, AllowDelete: true},
@@ -136,12 +137,12 @@ func TestInventoryIsWrittenAgainAfterAFailure(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)
 	keeps(t, s, held(1))
-	s.owned.setWorks([]*work.Work{{Placement: web, Keep: true}})
+	s.replaceWorks([]*work.Work{{Placement: web, Keep: true}})
 	added := map[api.PlacementKey][]inventory.Item{web: {{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}}}
 	at.Intact = 0
 	failed := s.inventories.grow(t.Context(), added, map[api.PlacementKey]bool{}, "announced")
-	if inv := s.owned.inv.Of(web); failed[web] == nil || s.owned.owns(web, oneManifest().ID) || !s.inventories.unwritten(inv) {
-		t.Errorf("after %v, it lists the item: %t, is to be written: %t", failed[web], s.owned.owns(web, oneManifest().ID), s.inventories.unwritten(inv))
+	if inv := s.inventory(web); failed[web] == nil || s.owned.Owns(web, oneManifest().ID) || !s.inventories.unwritten(inv.View()) {
+		t.Errorf("after %v, it lists the item: %t, is to be written: %t", failed[web], s.owned.Owns(web, oneManifest().ID), s.inventories.unwritten(inv.View()))
 	}
 	at.Intact, at.Writes = -1, nil
 	s.inventories.save(t.Context(), map[api.PlacementKey]bool{web: true})
@@ -155,12 +156,12 @@ func TestNewObjectsOfSeveralPlacementsAreAnnouncedTogether(t *testing.T) {
 	for n, want := range map[int]int{1: 2, 2: 4, 3: 3, 20: 3} {
 		at := apiserver.NewConfigMaps()
 		s := memberOf(t, here, at)
-		s.owned.setWorks(nil)
+		s.replaceWorks(nil)
 		var tasks []apply.Task
 		for k := range n {
 			p, m := api.PlacementKey{Name: fmt.Sprint("p", k)}, *oneManifest()
 			m.ID.Name = fmt.Sprint("object", k)
-			s.owned.setWorks(append(s.Works(), &work.Work{Placement: p}))
+			s.replaceWorks(append(s.Works(), &work.Work{Placement: p}))
 			tasks = append(tasks, apply.Task{Object: desired.Object{Placement: p, Manifest: &m}, Res: inventory.ConfigMaps})
 		}
 		touched := map[api.PlacementKey]bool{}
@@ -168,11 +169,11 @@ func TestNewObjectsOfSeveralPlacementsAreAnnouncedTogether(t *testing.T) {
 		if len(ready) != n || len(failed) > 0 || len(touched) != n {
 			t.Fatalf("of %d, %d are announced, %d have failed", n, len(ready), len(failed))
 		}
-		if after := memberOf(t, here, at); after.inventories.load(t.Context()) != nil || len(after.owned.inv) != n {
-			t.Errorf("after a crash, %d of %d placements have inventories", len(after.owned.inv), n)
+		if after := memberOf(t, here, at); after.inventories.load(t.Context()) != nil || after.owned.Count() != n {
+			t.Errorf("after a crash, %d of %d placements have inventories", after.owned.Count(), n)
 		}
 		for k := range n {
-			s.owned.inv.Of(tasks[k].Placement).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: tasks[k].Manifest.ID.Name, Hash: "applied"})
+			s.inventory(tasks[k].Placement).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: tasks[k].Manifest.ID.Name, Hash: "applied"})
 		}
 		s.inventories.save(t.Context(), touched)
 		if writes := slices.DeleteFunc(at.Writes, func(w string) bool { return w == "POST configmaps" }); len(writes) != want { // the claim
@@ -187,7 +188,7 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)
 	keeps(t, s, held(1))
-	s.owned.setWorks([]*work.Work{{Placement: web}})
+	s.replaceWorks([]*work.Work{{Placement: web}})
 	id := inventory.FirstPart("prod", web)
 	changed := *s.live.Of(id)
 	changed.Managed = "theirs"
@@ -205,7 +206,7 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 			t.Errorf("%q is logged %d times", line, n)
 		}
 	}
-	if !s.inventories.unwritten(s.owned.inv.Of(web)) {
+	if !s.inventories.unwritten(s.inventory(web).View()) {
 		t.Error("it is not written again")
 	}
 	if len(recorded) > 0 {
@@ -223,12 +224,12 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 // saveFour saves the inventories of four new placements together, and returns the placements.
 func saveFour(t *testing.T, s *session) map[api.PlacementKey]bool {
 	t.Helper()
-	s.owned.setWorks(nil)
+	s.replaceWorks(nil)
 	touched := map[api.PlacementKey]bool{}
 	for n := range 4 {
 		p := api.PlacementKey{Name: fmt.Sprint("p", n)}
-		s.owned.setWorks(append(s.Works(), &work.Work{Placement: p}))
-		s.owned.inv.Put(heldBy(p, 1))
+		s.replaceWorks(append(s.Works(), &work.Work{Placement: p}))
+		s.lists(heldBy(p, 1))
 		touched[p] = true
 	}
 	s.inventories.save(t.Context(), touched)
@@ -270,7 +271,7 @@ func TestUnansweredWriteOfABundleConcernsWhatHasChanged(t *testing.T) {
 	touched := saveFour(t, s)
 	srv.Close()
 	for n := range 3 {
-		s.owned.inv.Of(api.PlacementKey{Name: fmt.Sprint("p", n)}).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "new"})
+		s.inventory(api.PlacementKey{Name: fmt.Sprint("p", n)}).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "new"})
 	}
 	var log strings.Builder
 	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -280,7 +281,7 @@ func TestUnansweredWriteOfABundleConcernsWhatHasChanged(t *testing.T) {
 	for range 2 {
 		s.inventories.save(t.Context(), touched)
 	}
-	for _, inv := range s.owned.inv {
+	for _, inv := range s.inventories.owned.Inventories() {
 		p := inv.Placement()
 		if inv.Stored() != (p.Name == "p3") {
 			t.Errorf("%v counts as stored: %t", p, inv.Stored())
@@ -298,14 +299,14 @@ func TestInventoryHasTheRevisionThatAddedAnObject(t *testing.T) {
 	web, v2 := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "v2", Hash: "2"}
 	server := apiserver.NewConfigMaps()
 	before, after := sessionAt(t, server), sessionAt(t, server)
-	before.owned.setWorks([]*work.Work{{Placement: web, Revision: v2}})
-	before.owned.inv.Put(inventory.New(web, placement.Revision{Commit: "v1", Hash: "1"}))
+	before.replaceWorks([]*work.Work{{Placement: web, Revision: v2}})
+	before.lists(inventory.New(web, placement.Revision{Commit: "v1", Hash: "1"}))
 	before.inventories.announce(t.Context(), []apply.Task{{Object: desired.Object{Placement: web, Manifest: oneManifest()}, Res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
 
 	if err := after.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := after.owned.inv.Of(web); got == nil || got.Revision() != v2 {
+	if got := after.inventory(web); got == nil || got.Revision() != v2 {
 		t.Errorf("the cluster says %+v", got)
 	}
 }
@@ -317,7 +318,7 @@ func TestInventoriesAreWrittenSeveralAtATime(t *testing.T) {
 		touched := map[api.PlacementKey]bool{}
 		for i := range 8 {
 			p := api.PlacementKey{Name: strconv.Itoa(i)}
-			s.owned.inv.Put(heldBy(p, 200)) // too large to be written with others
+			s.lists(heldBy(p, 200)) // too large to be written with others
 			touched[p] = true
 		}
 		began := time.Now()
@@ -325,7 +326,7 @@ func TestInventoriesAreWrittenSeveralAtATime(t *testing.T) {
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("8 inventories took %s", took)
 		}
-		for _, inv := range s.owned.inv {
+		for _, inv := range s.inventories.owned.Inventories() {
 			p := inv.Placement()
 			if !inv.Stored() || s.Agent.serials.Of(p) != 1 {
 				t.Errorf("%s is not recorded as written", p)
@@ -362,8 +363,8 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 	var all []*inventory.Inventory
 	for n := range connection.MaxPlacements - 2 {
 		p := api.PlacementKey{Name: fmt.Sprint("p", n)}
-		s.owned.inv.Put(inventory.New(p, placement.Revision{}))
-		all = append(all, s.owned.inv.Of(p))
+		s.lists(inventory.New(p, placement.Revision{}))
+		all = append(all, s.inventory(p))
 	}
 	if rest, err := inventory.SaveTogether(t.Context(), s.store, all); err != nil || len(rest) > 0 {
 		t.Fatalf("%d inventories are not written together: %v", len(rest), err)
@@ -372,7 +373,7 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 	for _, name := range []string{"new-c", "new-a", "new-b", "p1"} {
 		p, m := api.PlacementKey{Name: name}, *oneManifest()
 		m.ID.Name = name
-		s.owned.setWorks(append(s.Works(), &work.Work{Placement: p}))
+		s.replaceWorks(append(s.Works(), &work.Work{Placement: p}))
 		tasks = append(tasks, apply.Task{Object: desired.Object{Placement: p, Manifest: &m}, Res: inventory.ConfigMaps})
 	}
 	touched := map[api.PlacementKey]bool{}
@@ -383,18 +384,18 @@ func TestPlacementsBeyondTheLimitAreRefused(t *testing.T) {
 	if want := "at most 10000 placements"; !strings.Contains(failed[0].Cond.Message(), want) {
 		t.Errorf("the object is refused with %q, want %q", failed[0].Cond.Message(), want)
 	}
-	listed := s.owned.inv.Of(api.PlacementKey{Name: "p1"}).Items.Of(tasks[3].Manifest.ID)
+	listed := s.inventory(api.PlacementKey{Name: "p1"}).Items.Of(tasks[3].Manifest.ID)
 	full := api.PlacementKey{Name: "new-c"}
-	if failed := s.inventories.handOver(t.Context(), []stale{{inv: all[1], item: listed, newOwner: full}}, touched); failed[full] == nil || s.owned.inv.Of(full) != nil {
+	if failed := s.inventories.handOver(t.Context(), []owned.Stale{{Inventory: all[1].View(), Item: listed, NewOwner: full}}, touched); failed[full] == nil || s.inventory(full) != nil {
 		t.Errorf("handed over: %v", failed)
 	}
 	s.inventories.save(t.Context(), touched)
 	after := memberOf(t, here, at)
-	if err := after.inventories.load(t.Context()); err != nil || len(after.owned.inv) != connection.MaxPlacements {
-		t.Fatalf("%d inventories are read: %v", len(after.owned.inv), err)
+	if err := after.inventories.load(t.Context()); err != nil || after.owned.Count() != connection.MaxPlacements {
+		t.Fatalf("%d inventories are read: %v", after.owned.Count(), err)
 	}
 	gone := api.PlacementKey{Name: "p2"}
-	after.owned.setWorks([]*work.Work{{Placement: gone, Remove: true}, {Placement: tasks[0].Placement}})
+	after.replaceWorks([]*work.Work{{Placement: gone, Remove: true}, {Placement: tasks[0].Placement}})
 	after.inventories.save(t.Context(), map[api.PlacementKey]bool{gone: true})
 	if ready, failed = after.inventories.announce(t.Context(), tasks[:1], touched); len(ready) != 1 || len(failed) != 0 {
 		t.Errorf("after one has gone, %d objects are announced, %d refused", len(ready), len(failed))

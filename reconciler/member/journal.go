@@ -80,8 +80,7 @@ func (r *journal) written(o apply.Outcome) history.Event {
 
 // addRemoval adds to the history that an object was deleted or released, or that this has failed, unless it failed before. err has no
 // values of Secrets. A deletion is also logged, and added to the next report of its placement.
-func (r *journal) addRemoval(st stale, event history.Event, cause work.Cause, err error, failedBefore bool) {
-	id, p := st.item.ID(), st.inv.Placement()
+func (r *journal) addRemoval(p api.PlacementKey, id api.ID, event history.Event, cause work.Cause, err error, failedBefore bool) {
 	if event == history.Deleted && err == nil {
 		r.cfg.Log.Info("object deleted", "cluster", r.cfg.Name, "placement", p.String(), "object", id.String(), "commit", cause.Commit, "why", cause.Why)
 		r.deletions.Add(p, id, cause)

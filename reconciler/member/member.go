@@ -31,14 +31,18 @@
 //	apply.go, observer.go                   objects applied; changes from the watches
 //	record.go, journal.go, inventories.go   what is known afterwards, and stored
 //	drift.go, brake.go                      what is done about drift, and which deletions are blocked
-//	ownership.go, cluster.go                what placements own, the cluster
-//	config.go, metrics.go                   settings and metrics
+//	cluster.go, config.go, metrics.go       the cluster, settings and metrics
 //
-// One goroutine, that of Run, owns all state. What is kept of the cluster is changed by one part each, and the others only read it:
-// the recorder keeps the objects that are known (observed.View is what others have of them) and what remains to be done about objects
-// (progress.View), the session the result of the last probe, and each part what only it needs. What happens elsewhere is recorded
-// through the progress.State of the recorder. What placements should have (desired.View) is replaced by new works only. What placements
-// own (ownership) is written by the recorder and the inventories.
+// One goroutine, that of Run, owns all state. What several parts read is kept by one of them, and the others have a view of it, which
+// cannot change it:
+//
+//	desired.State      what placements should have      kept by the session, which replaces it with each Set
+//	observed.Objects   the objects that are known       kept by the recorder; the store of inventories adds its ConfigMaps
+//	progress.State     what remains to be done          kept by the recorder
+//	owned.State        what placements own              kept by the inventories
+//
+// A method of progress.State or owned.State records one thing that has happened. Who has to record something calls it on that of the
+// recorder or of the inventories. The brake keeps which deletions are blocked, and the recorder tells it what became of them.
 package member
 
 import (
@@ -187,7 +191,7 @@ func (s *session) start(ctx context.Context) error {
 func (s *session) handled(ctx context.Context) {
 	s.review(ctx)
 	s.watch.AllowOpen()
-	s.owned.desired.ForgetSecrets()
+	s.desired.ForgetSecrets()
 }
 
 func (s *session) stop(cancel context.CancelFunc) {

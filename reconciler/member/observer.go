@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
@@ -25,7 +26,7 @@ import (
 type observer struct {
 	*cluster
 	desired.View
-	owned    *ownership
+	owned    owned.View
 	progress progress.View
 	record   *recorder
 	// established are the groups with a newly established definition that was not processed
@@ -90,14 +91,14 @@ func (o *observer) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	if !isWanted {
 		return false
 	}
-	if it := o.owned.item(w.Placement, id); it != nil && (it.UID != "" && it.UID != now.UID || it.OthersState != "" && it.OthersState != now.OthersState()) {
+	if it := o.owned.Item(w.Placement, id); it != nil && (it.UID != "" && it.UID != now.UID || it.OthersState != "" && it.OthersState != now.OthersState()) {
 		return true
 	}
 	if now.Extended && o.cfg.Additions.Looks() {
 		return true
 	}
-	inv := o.owned.inv.Of(w.Placement)
-	return inv != nil && inv.Applied() > 0 && now.Applied > inv.Applied()+clockSkew
+	inv, found := o.owned.Of(w.Placement)
+	return found && inv.Applied() > 0 && now.Applied > inv.Applied()+clockSkew
 }
 
 // writtenByOthers reports whether others have written an object since its state was last known,
@@ -165,7 +166,7 @@ func (o *observer) retryWaiting(touched map[api.ID]bool) {
 // adds to ids the objects that have waited for one of these kinds.
 func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
-	whole, listing := map[schema.GroupVersionKind]bool{}, o.owned.listingsFor(len(ids))
+	whole, listing := map[schema.GroupVersionKind]bool{}, o.owned.ListingsFor(len(ids))
 	for id := range ids {
 		if w, ok := o.Wanted().Of(id); ok {
 			gvk := w.GVK()
@@ -173,7 +174,7 @@ func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error 
 			whole[gvk] = whole[gvk] || needsWholeObject(w.Manifest)
 		}
 		for _, inv := range listing(id) {
-			gvk, _ := inv.Items.GroupVersionKind(id)
+			gvk, _ := inv.GroupVersionKind(id)
 			gvks[gvk] = true
 		}
 	}
@@ -237,7 +238,7 @@ func (o *observer) unwatch() {
 	for _, w := range o.Wanted().All() {
 		used[w.GVK()] = true
 	}
-	o.owned.addKindsOfInventories(used)
+	o.owned.AddKinds(used)
 	for _, k := range slices.Clone(o.watch.All()) {
 		if !used[k.GVK] {
 			o.watch.End(k)

@@ -170,7 +170,7 @@ func TestWrittenByOthers(t *testing.T) {
 			id := cm("one")
 			m := &work.Manifest{Object: &api.Object{ID: id, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 			s := sessionAt(t, apiserver.NewConfigMaps())
-			s.owned.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+			s.replaceWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer s.watch.Wait()
 			defer cancel()
@@ -193,7 +193,7 @@ func TestWrittenWhileAway(t *testing.T) {
 	m := &work.Manifest{Object: &api.Object{ID: id, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	at := apiserver.NewConfigMaps()
 	s := sessionAt(t, at)
-	s.owned.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+	s.replaceWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 	if s.observer.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {
 		t.Error("without an inventory it is written by others")
 	}
@@ -235,11 +235,11 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
-			s.owned.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+			s.replaceWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
 			s.drifts.memory = drift.Memory{}
 			was := inventory.New(web, placement.Revision{})
 			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
-			s.owned.inv.Put(was)
+			s.lists(was)
 			t0 := apply.Task{Object: desired.Object{Placement: web, Manifest: m}, Item: was.Items.Of(id)}
 			s.record.accepted(&apply.Outcome{Task: t0, Accepted: &accepted}, map[api.PlacementKey]bool{})
 			if err := s.store.Save(t.Context(), was); err != nil {

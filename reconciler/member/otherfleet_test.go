@@ -43,7 +43,7 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 			if err := s.inventories.load(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			s.owned.setWorks([]*work.Work{{Placement: web, Keep: true}})
+			s.replaceWorks([]*work.Work{{Placement: web, Keep: true}})
 			for range 2 {
 				s.saveInventories(t.Context(), map[api.PlacementKey]bool{})
 			}
@@ -61,8 +61,8 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 				t.Errorf("reported owners %v, want %v", reported, want)
 			}
 			again := memberOf(t, here, at)
-			if err := again.inventories.load(t.Context()); err != nil || again.owned.inv.Of(web).Adopted != test.marked {
-				t.Errorf("marked as adopted: %v, want %v (%v)", again.owned.inv.Of(web).Adopted, test.marked, err)
+			if err := again.inventories.load(t.Context()); err != nil || again.inventory(web).Adopted != test.marked {
+				t.Errorf("marked as adopted: %v, want %v (%v)", again.inventory(web).Adopted, test.marked, err)
 			}
 		})
 	}
@@ -231,8 +231,8 @@ func TestAdoptionEndsOnceAllObjectsAreDesired(t *testing.T) {
 	s.cfg.Log = slog.New(slog.DiscardHandler)
 	inv := held(1)
 	inv.Adopted = true
-	s.owned.inv.Put(inv)
-	s.owned.setWorks([]*work.Work{{Placement: web}})
+	s.lists(inv)
+	s.replaceWorks([]*work.Work{{Placement: web}})
 	if s.inventories.finishAdoption(inv); !inv.Adopted {
 		t.Error("an inventory with an object that nobody wants is digested")
 	}

@@ -88,8 +88,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 // saveInventories writes the inventories that have changed. If their owners have changed, it
 // reports them.
 func (s *session) saveInventories(ctx context.Context, touched map[api.PlacementKey]bool) {
-	s.inventories.save(ctx, touched)
-	if s.store.UpdateOwners(s.owned.inv) {
+	if s.inventories.save(ctx, touched) {
 		s.reportCluster()
 	}
 }

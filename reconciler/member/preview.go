@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -134,7 +135,7 @@ func (p *Preview) changes(ctx context.Context, tasks []apply.Task, look func(con
 // learn determines how the cluster serves the needed kinds.
 func (p *Preview) learn(ctx context.Context, works []*work.Work) error {
 	gvks := kindsOf(works)
-	p.s.owned.addKindsOfInventories(gvks)
+	p.s.owned.AddKinds(gvks)
 	asking, cancel := context.WithTimeout(ctx, p.s.cfg.Timeout)
 	defer cancel()
 	return p.s.kinds.Resolve(asking, gvks)
@@ -160,40 +161,40 @@ func (p *Preview) each(ctx context.Context, tasks []apply.Task, look func(contex
 // removals lists the objects that are no longer desired, in the order in which they would be
 // removed, and decides which of these, and of the objects that would be recreated, are kept.
 func (p *Preview) removals(ctx context.Context, recreated []api.ID) ([]Change, error) {
-	ids := p.s.owned.inventoried()
-	var stales []stale
+	ids := p.s.owned.Objects()
+	var stales []owned.Stale
 	there := map[api.ID]*observed.Object{}
-	listing := p.s.owned.listingsFor(len(ids))
+	listing := p.s.owned.ListingsFor(len(ids))
 	for id := range ids {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		for _, st := range p.s.owned.stalesIn(id, listing(id)) {
-			l, err := p.s.present(ctx, st.item)
+		for _, st := range p.s.owned.StalesIn(id, listing(id)) {
+			l, err := p.s.present(ctx, st.Item)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", id, err)
 			}
 			there[id] = l
-			if !st.passesOn() && l != nil && l.Fleet == p.s.cfg.Fleet && !l.Terminating {
+			if !st.PassesOn() && l != nil && l.Fleet == p.s.cfg.Fleet && !l.Terminating {
 				stales = append(stales, st)
 			}
 		}
 	}
-	p.s.brake.decide(ids, func(st stale) bool { return p.s.brake.deletesLive(st, there[st.item.ID()]) }, recreated)
-	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
+	p.s.brake.decide(ids, func(st owned.Stale) bool { return p.s.brake.deletesLive(st, there[st.ID()]) }, recreated)
+	slices.SortFunc(stales, func(a, b owned.Stale) int { return work.DeleteOrder(a.ID(), b.ID()) })
 	var out []Change
 	for _, st := range stales {
-		out = append(out, p.removal(ctx, st, there[st.item.ID()]))
+		out = append(out, p.removal(ctx, st, there[st.ID()]))
 	}
 	return out, nil
 }
 
-func (p *Preview) removal(ctx context.Context, st stale, l *observed.Object) Change {
-	c := Change{ID: st.item.ID(), Placement: st.inv.Placement(), Effect: Deletes}
-	facts := decide.Stale{Released: p.s.brake.releases(st, l), Allowed: p.s.owned.allowed(st), Blocked: p.s.brake.blocked[c.ID].why}
+func (p *Preview) removal(ctx context.Context, st owned.Stale, l *observed.Object) Change {
+	c := Change{ID: st.ID(), Placement: st.Placement(), Effect: Deletes}
+	facts := decide.Stale{Released: p.s.brake.releases(st, l), Allowed: p.s.owned.DeletionAllowed(st), Blocked: p.s.brake.blocked[c.ID].why}
 	step, kept := decide.Delete(facts)
 	if step == decide.Look {
-		r, _ := p.s.kinds.Of(st.item.GroupVersionKind())
+		r, _ := p.s.kinds.Of(st.Item.GroupVersionKind())
 		facts.Looked, facts.Content = true, p.s.pruner.content.Of(ctx, r, c.ID)
 		step, kept = decide.Delete(facts)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -48,13 +49,13 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 			json.NewEncoder(w).Encode(made) //nolint:errcheck // the test would see it
 		}))
 		s.cfg.Encoder, s.record.fresh = apply.NewEncoder("prod", ""), map[string]bool{}
-		s.owned.setWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}})
+		s.replaceWorks([]*work.Work{{Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}})
 		later := time.Now().Add(5 * time.Minute)
 		there, elsewhere := cm("there"), api.ID{Kind: "ConfigMap", Namespace: "other", Name: "elsewhere"}
 		s.record.progress.Fail(there, progress.Failure{Next: later})
 		s.record.progress.Fail(elsewhere, progress.Failure{Next: later})
 		it := inventory.Item{Version: "v1", Kind: "Namespace", Name: "app"}
-		s.owned.inventory(web).Items.Put(it)
+		s.inventories.owned.Inventory(web).Items.Put(it)
 		s.applier.apply(t.Context(), []apply.Task{{Object: desired.Object{Placement: web, Manifest: m}, Res: namespaces, Item: &it, Found: &apply.Finding{}}}, map[api.PlacementKey]bool{})
 		if s.live.Of(app) == nil {
 			t.Fatalf("%d: the namespace is not made: %+v", code, s.failure(app))
@@ -86,8 +87,8 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	s.kinds, s.retry = discovery.New(s.conn.Discovery), time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
-	s.owned.setWorks([]*work.Work{{Placement: web}})
-	s.owned.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
+	s.replaceWorks([]*work.Work{{Placement: web}})
+	s.inventories.owned.Inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
 	for range 3 {
 		if s.prepared(t.Context(), map[api.ID]bool{cm("x"): true}) {
 			t.Error("the kinds are known")
@@ -126,13 +127,13 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	web := api.PlacementKey{Name: "web"}
-	inv := s.owned.inventory(web)
+	inv := s.inventories.owned.Inventory(web)
 	for name, again := range map[string]func(error){
 		"object not applied": func(err error) {
 			s.record.failure(apply.Outcome{Task: apply.Task{Object: desired.Object{Placement: web, Manifest: oneManifest()}}, Do: diff.Apply, Err: err, Cond: diff.ApplyFailed(diff.Apply, err)})
 		},
 		"object not removed": func(err error) {
-			st := stale{inv: inv, item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Name: "x"}}
+			st := owned.Stale{Inventory: inv.View(), Item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Name: "x"}}
 			s.record.removal(s.pruner.result(t.Context(), st, "", err), map[api.PlacementKey]bool{})
 		},
 	} {

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 )
 
@@ -27,7 +28,7 @@ import (
 type pruner struct {
 	*cluster
 	desired.View
-	owned       *ownership
+	owned       owned.View
 	progress    progress.View
 	brake       *deletionBrake
 	inventories *inventories
@@ -43,17 +44,17 @@ type pruner struct {
 // order in which they are applied; see package deletion. It deletes only objects that are in an
 // inventory and still have our label, each by its UID. The inventory lists an object until it is
 // gone.
-func (p *pruner) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
+func (p *pruner) prune(ctx context.Context, stales []owned.Stale, touched map[api.PlacementKey]bool) {
 	stales, p.waves, p.containers = p.withWaiting(stales), nil, map[api.PlacementKey][]api.ID{}
-	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
+	slices.SortFunc(stales, func(a, b owned.Stale) int { return work.DeleteOrder(a.ID(), b.ID()) })
 	failed := p.inventories.handOver(ctx, stales, touched)
 	if p.inventories.store.ClaimedByOther() {
 		return
 	}
 	p.record.pruning(stales)
 	for _, st := range stales {
-		if err := failed[st.newOwner]; err != nil {
-			p.record.removal(removal{stale: st, err: err, shown: err}, touched)
+		if err := failed[st.NewOwner]; err != nil {
+			p.record.removal(removal{Stale: st, err: err, shown: err}, touched)
 		} else if p.due(st) {
 			p.record.removal(p.remove(ctx, st), touched)
 		}
@@ -61,27 +62,27 @@ func (p *pruner) prune(ctx context.Context, stales []stale, touched map[api.Plac
 }
 
 // due reports whether the removal of an object is to be tried now.
-func (p *pruner) due(st stale) bool {
-	if st.passesOn() {
+func (p *pruner) due(st owned.Stale) bool {
+	if st.PassesOn() {
 		return true
 	}
-	f, failed := p.progress.Failure(st.item.ID())
-	return !p.brake.stillBlocked(st.item) && (!failed || !time.Now().Before(f.Next) || !p.mayExist(st.item))
+	f, failed := p.progress.Failure(st.ID())
+	return !p.brake.stillBlocked(st.Item) && (!failed || !time.Now().Before(f.Next) || !p.mayExist(st.Item))
 }
 
 // remove removes an object.
-func (p *pruner) remove(ctx context.Context, st stale) removal {
-	id := st.item.ID()
+func (p *pruner) remove(ctx context.Context, st owned.Stale) removal {
+	id := st.ID()
 	switch {
-	case st.handedOver:
+	case st.HandedOver:
 		w, _ := p.Wanted().Of(id)
-		return removal{stale: st, gone: p.owned.owns(w.Placement, id)}
-	case st.newOwner != (api.PlacementKey{}):
-		return removal{stale: st, gone: p.owned.owns(st.newOwner, id)}
+		return removal{Stale: st, gone: p.owned.Owns(w.Placement, id)}
+	case st.NewOwner != (api.PlacementKey{}):
+		return removal{Stale: st, gone: p.owned.Owns(st.NewOwner, id)}
 	case id.Namespace == api.Namespace || id == inventory.Namespace:
-		return removal{stale: st, gone: true} // inventories of older versions may list it; it is never content
+		return removal{Stale: st, gone: true} // inventories of older versions may list it; it is never content
 	}
-	l, err := p.present(ctx, st.item)
+	l, err := p.present(ctx, st.Item)
 	if err != nil {
 		return p.result(ctx, st, "", err)
 	}
@@ -89,14 +90,14 @@ func (p *pruner) remove(ctx context.Context, st stale) removal {
 	var res connection.Resource
 	if !facts.Gone {
 		var served bool
-		if res, served, err = p.finder.Serves(ctx, st.item.GroupVersionKind()); err != nil || !served {
+		if res, served, err = p.finder.Serves(ctx, st.Item.GroupVersionKind()); err != nil || !served {
 			return p.result(ctx, st, "", err)
 		}
 		p.describe(&facts, st, l)
 	}
 	step, kept := decide.Delete(facts)
 	if step == decide.Look {
-		facts.Looked, facts.Remains = true, p.remainingIn(ctx, st.item)
+		facts.Looked, facts.Remains = true, p.remainingIn(ctx, st.Item)
 		if facts.Remains == "" {
 			facts.Content = p.content.Of(ctx, res, id)
 		}
@@ -104,7 +105,7 @@ func (p *pruner) remove(ctx context.Context, st stale) removal {
 	}
 	switch step {
 	case decide.Forget:
-		return removal{stale: st, gone: true}
+		return removal{Stale: st, gone: true}
 	case decide.Release:
 		released, err := p.release(ctx, res, st)
 		if !released && err == nil {
@@ -112,20 +113,20 @@ func (p *pruner) remove(ctx context.Context, st stale) removal {
 		}
 		return p.result(ctx, st, history.Released, err)
 	case decide.Await:
-		return p.lingering(ctx, res, removal{stale: st})
+		return p.lingering(ctx, res, removal{Stale: st})
 	case decide.Keep:
 		if _, remains := kept.(*decide.RemainsError); remains {
 			return p.result(ctx, st, "", kept) // it is tried again
 		}
-		return removal{stale: st, kept: kept}
+		return removal{Stale: st, kept: kept}
 	}
 	return p.delete(ctx, res, st, l)
 }
 
 // result returns the outcome of what was requested of the cluster to remove an object.
-func (p *pruner) result(ctx context.Context, st stale, requested history.Event, err error) removal {
+func (p *pruner) result(ctx context.Context, st owned.Stale, requested history.Event, err error) removal {
 	p.cfg.Metrics.done(p.cfg.Name, "Delete", err)
-	o := removal{stale: st, gone: err == nil, requested: requested, err: err}
+	o := removal{Stale: st, gone: err == nil, requested: requested, err: err}
 	if err != nil {
 		o.shown = p.scrubRemoval(ctx, st, err)
 	}
@@ -133,21 +134,21 @@ func (p *pruner) result(ctx context.Context, st stale, requested history.Event, 
 }
 
 // describe adds what is known of a stale object that exists.
-func (p *pruner) describe(facts *decide.Stale, st stale, l *observed.Object) {
-	facts.Released, facts.Deleting, facts.Allowed = p.brake.releases(st, l), l.Terminating, p.owned.allowed(st)
+func (p *pruner) describe(facts *decide.Stale, st owned.Stale, l *observed.Object) {
+	facts.Released, facts.Deleting, facts.Allowed = p.brake.releases(st, l), l.Terminating, p.owned.DeletionAllowed(st)
 	if facts.Released || facts.Deleting {
 		return
 	}
 	if !facts.Allowed {
-		facts.Blocked = p.owned.deletionBlocked(st, p.containersOf(st.inv))
+		facts.Blocked = p.owned.DeletionBlocked(st, p.containersOf(st.Inventory))
 	}
 	if facts.Blocked == "" {
-		facts.After, _ = p.currentWaves().Before(p.object(st.inv.Placement(), st.item.ID(), true))
+		facts.After, _ = p.currentWaves().Before(p.object(st.Placement(), st.ID(), true))
 	}
 }
 
 // containersOf is that of the brake, which goes through the whole inventory, once for each placement.
-func (p *pruner) containersOf(inv *inventory.Inventory) []api.ID {
+func (p *pruner) containersOf(inv inventory.View) []api.ID {
 	with, known := p.containers[inv.Placement()]
 	if !known {
 		with = p.brake.containersOf(inv)
@@ -157,16 +158,16 @@ func (p *pruner) containersOf(inv *inventory.Inventory) []api.ID {
 }
 
 // delete deletes a stale object.
-func (p *pruner) delete(ctx context.Context, res connection.Resource, st stale, l *observed.Object) removal {
-	result, err := p.conn.Delete(ctx, res, st.item.ID(), l.UID, p.propagation(st))
+func (p *pruner) delete(ctx context.Context, res connection.Resource, st owned.Stale, l *observed.Object) removal {
+	result, err := p.conn.Delete(ctx, res, st.ID(), l.UID, p.propagation(st))
 	if err == nil && result == connection.AlreadyGone {
-		return removal{stale: st, gone: true} // somebody else has deleted it
+		return removal{Stale: st, gone: true} // somebody else has deleted it
 	}
 	o := p.result(ctx, st, history.Deleted, err)
 	if err != nil || result == connection.Deleted {
 		return o
 	}
-	if p.watch.Of(st.item.GroupVersionKind()).Complete() {
+	if p.watch.Of(st.Item.GroupVersionKind()).Complete() {
 		going := *l
 		going.Terminating, going.Deleted = true, time.Now().Unix()
 		o.deleting = &going
@@ -175,19 +176,19 @@ func (p *pruner) delete(ctx context.Context, res connection.Resource, st stale, 
 }
 
 // withWaiting adds the stale objects that have waited for others to be gone.
-func (p *pruner) withWaiting(stales []stale) []stale {
+func (p *pruner) withWaiting(stales []owned.Stale) []owned.Stale {
 	listed := map[progress.Deletion]bool{}
 	for _, st := range stales {
-		listed[progress.Deletion{ID: st.item.ID(), Placement: st.inv.Placement()}] = true
+		listed[progress.Deletion{ID: st.ID(), Placement: st.Placement()}] = true
 	}
 	waiting := p.record.progress.TakeWaiting()
-	listing := p.owned.listingsFor(len(waiting))
+	listing := p.owned.ListingsFor(len(waiting))
 	for w := range waiting {
 		if listed[w] {
 			continue
 		}
-		for _, st := range p.owned.stalesIn(w.ID, listing(w.ID)) {
-			if st.inv.Placement() == w.Placement {
+		for _, st := range p.owned.StalesIn(w.ID, listing(w.ID)) {
+			if st.Placement() == w.Placement {
 				stales = append(stales, st)
 			}
 		}
@@ -199,14 +200,10 @@ func (p *pruner) withWaiting(stales []stale) []stale {
 func (p *pruner) currentWaves() *deletion.Waves {
 	if p.waves == nil {
 		var all []deletion.Object
-		items := 0
-		for _, inv := range p.owned.inv {
-			items += inv.Items.Len()
-		}
-		listing := p.owned.listingsFor(items)
-		for _, inv := range p.owned.inv {
+		listing := p.owned.ListingsFor(p.owned.Items())
+		for inv := range p.owned.All() {
 			placement := inv.Placement()
-			for id := range inv.Items.IDs() {
+			for id := range inv.IDs() {
 				all = append(all, p.object(placement, id, p.leaves(placement, id, listing(id))))
 			}
 		}
@@ -220,29 +217,29 @@ func (p *pruner) object(placement api.PlacementKey, id api.ID, leaving bool) del
 }
 
 // leaves reports whether an object is to be deleted for a placement, now or after a suspension. listing are the inventories that list it.
-func (p *pruner) leaves(placement api.PlacementKey, id api.ID, listing []*inventory.Inventory) bool {
+func (p *pruner) leaves(placement api.PlacementKey, id api.ID, listing []inventory.View) bool {
 	if _, isWanted := p.Wanted().Of(id); isWanted || !p.Works().Prunes(placement) {
 		return false
 	}
-	_, passesOn := p.owned.newOwner(id, placement, listing)
+	_, passesOn := p.owned.NewOwner(id, placement, listing)
 	return !passesOn
 }
 
 // awaited reports whether an object that is to be deleted may still exist, and is neither blocked nor
 // released.
 func (p *pruner) awaited(o deletion.Object) bool {
-	inv := p.owned.inv.Of(o.Placement)
-	if inv == nil || !inv.Items.Has(o.ID) {
+	inv, found := p.owned.Of(o.Placement)
+	if !found || !inv.Has(o.ID) {
 		return false
 	}
 	if _, blocked := p.brake.blocked[o.ID]; blocked {
 		return false
 	}
-	it, l := inv.Items.Of(o.ID), p.live.Of(o.ID)
+	it, l := inv.Of(o.ID), p.live.Of(o.ID)
 	if l == nil {
 		return p.mayExist(it)
 	}
-	return l.Fleet == p.cfg.Fleet && !p.brake.releases(stale{inv: inv, item: it}, l)
+	return l.Fleet == p.cfg.Fleet && !p.brake.releases(owned.Stale{Inventory: inv, Item: it}, l)
 }
 
 // mayExist reports whether an object exists, or no watch reports whether it does.
@@ -253,7 +250,7 @@ func (p *pruner) mayExist(it *inventory.Item) bool {
 // lingering returns the outcome of the removal of an object that was deleted and still exists. From the second time on it reads why,
 // if the conditions of such objects say that.
 func (p *pruner) lingering(ctx context.Context, res connection.Resource, o removal) removal {
-	id := o.item.ID()
+	id := o.ID()
 	o.gone, o.lingers = false, true
 	if f, failed := p.progress.Failure(id); failed && f.NotDeleted == "" && deletion.Explains(id.GroupKind()) {
 		if why, err := deletion.Stays(ctx, p.conn, res, id); err == nil {
@@ -272,8 +269,8 @@ func (p *pruner) remainingIn(ctx context.Context, it *inventory.Item) string {
 		return ""
 	}
 	namespace, stays := it.Name, ""
-	for _, inv := range p.owned.inv {
-		for it := range inv.Items.All() {
+	for inv := range p.owned.All() {
+		for it := range inv.All() {
 			if name := it.Kind + " " + it.Name; it.Namespace == namespace && (stays == "" || name < stays) {
 				if l, err := p.present(ctx, &it); err != nil || l != nil && !l.Terminating {
 					stays = name
@@ -296,9 +293,9 @@ var childless = map[string]bool{
 // of a Deployment no longer run. Otherwise dependents are deleted in the background. The
 // server's default must not be used: for some kinds it is neither, and would for instance leave
 // the Pods of a Job.
-func (p *pruner) propagation(st stale) metav1.DeletionPropagation {
-	kind := st.item.ID().GroupKind()
-	if p.Works().Placed(st.inv.Placement()) || childless[kind.Group] && kind != (schema.GroupKind{Kind: "ReplicationController"}) {
+func (p *pruner) propagation(st owned.Stale) metav1.DeletionPropagation {
+	kind := st.ID().GroupKind()
+	if p.Works().Placed(st.Placement()) || childless[kind.Group] && kind != (schema.GroupKind{Kind: "ReplicationController"}) {
 		return metav1.DeletePropagationBackground
 	}
 	return metav1.DeletePropagationForeground
@@ -307,10 +304,10 @@ func (p *pruner) propagation(st stale) metav1.DeletionPropagation {
 // release removes our label, our annotations and our entry in managedFields from an object, and
 // leaves the rest. If somebody changes the object meanwhile, it tries again. released is false
 // if the object is gone, or another object has its name.
-func (p *pruner) release(ctx context.Context, res connection.Resource, st stale) (released bool, err error) {
-	id := st.item.ID()
+func (p *pruner) release(ctx context.Context, res connection.Resource, st owned.Stale) (released bool, err error) {
+	id := st.ID()
 	found, err := p.conn.Read(ctx, res, id)
-	if err != nil || found == nil || found.GetUID() != st.item.UID {
+	if err != nil || found == nil || found.GetUID() != st.Item.UID {
 		return false, err
 	}
 	labels, notes := found.GetLabels(), found.GetAnnotations()
@@ -332,12 +329,12 @@ func (p *pruner) release(ctx context.Context, res connection.Resource, st stale)
 
 // scrubRemoval removes values of Secrets from an error: an admission webhook sees the object
 // whose deletion it denies.
-func (p *pruner) scrubRemoval(ctx context.Context, st stale, err error) error {
+func (p *pruner) scrubRemoval(ctx context.Context, st owned.Stale, err error) error {
 	if !connection.Answered(err) {
 		return err
 	}
-	id := st.item.ID()
-	if res, ok := p.kinds.Of(st.item.GroupVersionKind()); ok && id.Group == "" && id.Kind == "Secret" {
+	id := st.ID()
+	if res, ok := p.kinds.Of(st.Item.GroupVersionKind()); ok && id.Group == "" && id.Kind == "Secret" {
 		if found, readErr := p.conn.Read(ctx, res, id); readErr == nil && found != nil {
 			err = diff.SecretsOf(found).Error(err)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -41,7 +42,7 @@ func TestHistoryOfARefusedDeletionHasNoSecrets(t *testing.T) {
 	var entries []history.Entry
 	s.cfg.Record = func(all ...history.Entry) { entries = append(entries, all...) }
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: "denied: hunter2-canary"}}
-	o := s.pruner.result(t.Context(), stale{inv: s.owned.inv.Of(web), item: s.owned.inv.Of(web).Items.Of(secret.ID)}, history.Deleted, denied)
+	o := s.pruner.result(t.Context(), owned.Stale{Inventory: s.inventory(web).View(), Item: s.inventory(web).Items.Of(secret.ID)}, history.Deleted, denied)
 	s.record.removal(o, map[api.PlacementKey]bool{})
 	if len(entries) != 1 || !strings.Contains(entries[0].Message, "denied") || strings.Contains(entries[0].Message, "canary") {
 		t.Errorf("the history says %+v", entries)
@@ -71,11 +72,11 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(m, web)
-			s.owned.setWorks([]*work.Work{{Placement: web}})
+			s.replaceWorks([]*work.Work{{Placement: web}})
 			var told protocol.WorkSeen
 			s.cfg.Report = func(o protocol.Observation) { told = o.(protocol.WorkSeen) }
 			for range test.tries {
-				o := s.pruner.result(t.Context(), stale{inv: s.owned.inv.Of(web), item: s.owned.inv.Of(web).Items.Of(m.ID)}, "", test.err)
+				o := s.pruner.result(t.Context(), owned.Stale{Inventory: s.inventory(web).View(), Item: s.inventory(web).Items.Of(m.ID)}, "", test.err)
 				if s.record.removal(o, map[api.PlacementKey]bool{}); o.gone {
 					t.Fatal("a removal that failed counts as done")
 				}
@@ -112,9 +113,9 @@ func TestReportSaysWhyAnObjectIsNotHandedOver(t *testing.T) {
 	s.cfg.Report = func(o protocol.Observation) { seen = o.(protocol.WorkSeen) }
 	for _, refused := range []bool{true, false} {
 		refuses.Store(refused)
-		s.pruner.prune(t.Context(), s.owned.stales(m.ID), map[api.PlacementKey]bool{})
-		if s.owned.owns(from, m.ID) != refused || s.owned.owns(to, m.ID) == refused || s.progress.HasFailed(m.ID) != refused {
-			t.Errorf("refused: %t: from has it: %t, to has it: %t, it is retried: %t", refused, s.owned.owns(from, m.ID), s.owned.owns(to, m.ID), s.progress.HasFailed(m.ID))
+		s.pruner.prune(t.Context(), s.owned.Stales(m.ID), map[api.PlacementKey]bool{})
+		if s.owned.Owns(from, m.ID) != refused || s.owned.Owns(to, m.ID) == refused || s.progress.HasFailed(m.ID) != refused {
+			t.Errorf("refused: %t: from has it: %t, to has it: %t, it is retried: %t", refused, s.owned.Owns(from, m.ID), s.owned.Owns(to, m.ID), s.progress.HasFailed(m.ID))
 		}
 		s.reporter.report(t.Context(), from)
 		if got := seen.Unusual().DeletionErrors; len(got) > 1 || (len(got) == 1) != refused || refused && !strings.Contains(got[0].Message, "hand over to "+to.String()) {
@@ -129,7 +130,7 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 	web, m := api.PlacementKey{Name: "web"}, oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.holding(m, web)
-	s.owned.setWorks([]*work.Work{{Placement: web, AllowDelete: true}})
+	s.replaceWorks([]*work.Work{{Placement: web, AllowDelete: true}})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer s.watch.Wait()
 	defer cancel()
@@ -147,8 +148,8 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 		if gone {
 			s.record.objects.Drop(m.ID)
 		}
-		s.pruner.prune(t.Context(), s.owned.stales(m.ID), map[api.PlacementKey]bool{})
-		if listed := s.owned.inv.Of(web).Items.Has(m.ID); listed == gone {
+		s.pruner.prune(t.Context(), s.owned.Stales(m.ID), map[api.PlacementKey]bool{})
+		if listed := s.inventory(web).Items.Has(m.ID); listed == gone {
 			t.Errorf("gone: %t, and in the inventory: %t", gone, listed)
 		}
 	}
@@ -229,9 +230,9 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 					json.NewEncoder(w).Encode(a)
 				}
 			}))
-			s.owned.setWorks([]*work.Work{{Placement: web, Remove: true}})
+			s.replaceWorks([]*work.Work{{Placement: web, Remove: true}})
 			it := inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one", Hash: "hash", UID: "1"}
-			s.owned.inventory(web).Items.Put(it)
+			s.inventories.owned.Inventory(web).Items.Put(it)
 			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.GroupVersionKind(): true}); err != nil {
 				t.Fatal(err)
 			}
@@ -239,9 +240,9 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 			s.finder = discovery.NewFinder(s.conn, s.kinds)
 			for range deletionAttempts {
 				s.record.progress.RetryAll()
-				s.pruner.prune(t.Context(), s.owned.stales(it.ID()), map[api.PlacementKey]bool{})
+				s.pruner.prune(t.Context(), s.owned.Stales(it.ID()), map[api.PlacementKey]bool{})
 			}
-			if forgotten := !s.owned.inv.Of(web).Items.Has(it.ID()); forgotten != test.forgotten {
+			if forgotten := !s.inventory(web).Items.Has(it.ID()); forgotten != test.forgotten {
 				t.Errorf("the inventory has forgotten it: %t, want %t; asked for %q", forgotten, test.forgotten, asked)
 			}
 			if want := slices.DeleteFunc([]string{test.deleted}, func(p string) bool { return p == "" }); !slices.Equal(deleted, want) {
@@ -277,9 +278,9 @@ func TestPropagationOfDeletions(t *testing.T) {
 	for name, test := range kinds {
 		t.Run(name, func(t *testing.T) {
 			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
-			st := stale{inv: s.owned.inventory(web), item: &inventory.Item{Group: test.group, Kind: test.kind, Name: "one"}}
+			st := owned.Stale{Inventory: s.inventories.owned.Inventory(web).View(), Item: &inventory.Item{Group: test.group, Kind: test.kind, Name: "one"}}
 			for removes, want := range map[bool]metav1.DeletionPropagation{true: test.removed, false: background} {
-				s.owned.setWorks([]*work.Work{{Placement: web, Remove: removes}})
+				s.replaceWorks([]*work.Work{{Placement: web, Remove: removes}})
 				if got := s.pruner.propagation(st); got != want {
 					t.Errorf("the placement is removed: %t: %s, want %s", removes, got, want)
 				}
@@ -309,7 +310,7 @@ func TestNamespaceWaitsForItsObjects(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			watchConfigMaps(t, s)
 			it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: test.in, Name: "one"}
-			s.owned.inventory(other).Items.Put(it)
+			s.inventories.owned.Inventory(other).Items.Put(it)
 			if test.live != nil {
 				s.record.objects.Put(it.ID(), test.live)
 			}
@@ -369,13 +370,13 @@ func TestRemovals(t *testing.T) {
 				it.UID = stored.GetUID()
 			}
 			test.work.Placement = web
-			f.owned.inventory(web).Items.Put(it)
-			f.owned.inv.Of(web).Abandon = test.abandon
+			f.inventories.owned.Inventory(web).Items.Put(it)
+			f.inventory(web).Abandon = test.abandon
 			f.setWorks([]*work.Work{&test.work})
 			var events []history.Event
 			f.cfg.Record = func(all ...history.Entry) { events = append(events, eventsOf(all)...) }
-			f.pruner.prune(t.Context(), f.owned.stales(it.ID()), map[api.PlacementKey]bool{})
-			if removed := !f.owned.owns(web, it.ID()); removed != test.removed {
+			f.pruner.prune(t.Context(), f.owned.Stales(it.ID()), map[api.PlacementKey]bool{})
+			if removed := !f.owned.Owns(web, it.ID()); removed != test.removed {
 				t.Errorf("removed from the inventory: %t", removed)
 			}
 			live, err := f.user.Get(t.Context(), "one", metav1.GetOptions{})

@@ -23,8 +23,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 )
 
@@ -33,17 +33,18 @@ import (
 type recorder struct {
 	*cluster
 	desired.View
-	owned    *ownership
-	progress *progress.State
-	brake    *deletionBrake
-	drifts   *driftRecorder
-	history  *journal
+	owned       owned.View
+	inventories *inventories
+	progress    *progress.State
+	brake       *deletionBrake
+	drifts      *driftRecorder
+	history     *journal
 	// objects are the objects that are known to exist, which other parts only read, and counted is what of them counts for the
 	// memory that all clusters share, in bytes.
 	objects *observed.Objects
 	counted int
 	// superseded are manifests to be replaced; see Agent.
-	superseded *superseded
+	superseded *owned.Superseded
 	// ended are the placements whose inventories have an end that was not written yet.
 	ended map[api.PlacementKey]bool
 	// fresh are the namespaces that this pass has created.
@@ -82,31 +83,20 @@ func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 	}
 	if o.Written != nil {
 		r.progress.Applied(id)
-		delete(r.superseded.manifests, id)
+		r.superseded.Applied(id)
 		l := o.Written
 		l.Health = r.healthAfter(id, o, l)
 		r.objects.Put(id, l)
-		it := o.Item
-		if it.Hash != o.Manifest.Hash || it.Managed != l.Managed || it.OthersState != "" || it.UID != l.UID || it.Version != o.Res.Version {
+		if r.inventories.owned.Applied(&o) {
 			touched[o.Placement] = true
 		}
-		if it.Hash != o.Manifest.Hash || it.UID != l.UID {
-			it.End = ""
-		}
-		if it.Hash != o.Manifest.Hash {
-			it.Commit = r.Works().Of(o.Placement).Revision.Commit
-		}
-		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.Res.Version, o.Manifest.Hash, l.Managed, "", l.UID
-		r.owned.put(o.Placement, *it)
 	}
 	if k := r.watch.Of(o.GVK()); o.Do == diff.Nothing && o.Snapshot.Live != nil && k.Refused() {
 		l := observed.Of(o.Snapshot.Live) // no watch will report it
 		l.Health = k.HealthOf(o.Snapshot.Live)
 		r.objects.Put(id, l)
 	}
-	if o.Left != nil && o.Item.Left != *o.Left {
-		o.Item.Left = *o.Left
-		r.owned.put(o.Placement, *o.Item)
+	if r.inventories.owned.FieldsLeft(&o) {
 		touched[o.Placement] = true
 	}
 	if o.Accepted != nil {
@@ -116,7 +106,7 @@ func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 		r.kindUnserved(o.GVK())
 	}
 	if f, _ := r.progress.View().Failure(id); o.Written != nil && f.Recreate {
-		delete(r.brake.blocked, id) // the object no longer has to be recreated
+		r.brake.unblock(id) // the object no longer has to be recreated
 	}
 	if o.Err == nil && !o.Gone && o.Cond.Reason != api.AppliedWithFailedDriftDetection && r.verifies(o.Object) {
 		r.progress.Verified(id, r.live.OwnershipState(id))
@@ -131,10 +121,7 @@ func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 
 // accepted records in the inventory that an object already equals its new version.
 func (r *recorder) accepted(o *apply.Outcome, touched map[api.PlacementKey]bool) {
-	it := *o.Item
-	it.Hash, it.Managed, it.OthersState = o.Manifest.Hash, o.Accepted.Managed, o.Accepted.OthersState()
-	it.Version, it.Commit = o.Res.Version, r.Works().Of(o.Placement).Revision.Commit
-	r.owned.put(o.Placement, it)
+	r.inventories.owned.AlreadyEqual(o)
 	touched[o.Placement] = true
 	if d, known := r.drifts.memory[o.Placement][o.Manifest.ID]; known { // otherwise only something added was offered
 		r.drifts.memory.End(o.Placement, d)
@@ -159,7 +146,7 @@ func (r *recorder) healthAfter(id api.ID, o apply.Outcome, l *observed.Object) h
 // verifies reports whether an object must be read to know its state, because it is compared in
 // full, an autoscaler may scale it, or it had fields that Git has removed.
 func (r *recorder) verifies(w desired.Object) bool {
-	it := r.owned.item(w.Placement, w.Manifest.ID)
+	it := r.owned.Item(w.Placement, w.Manifest.ID)
 	return diff.CompareAfter(r.Works().Of(w.Placement).Strategy) || apply.Scaled(w.Manifest, r.live.Of(w.Manifest.ID)) || it != nil && it.Left != ""
 }
 
@@ -257,16 +244,9 @@ func (r *recorder) hasEnded(id api.ID, l *observed.Object) {
 		return
 	}
 	w, _ := r.Wanted().Of(id)
-	it := r.owned.item(w.Placement, id)
-	if it == nil || it.Hash == "" || it.UID != l.UID || it.End != "" {
-		return
+	if r.inventories.owned.Ended(w.Placement, id, l) {
+		r.ended[w.Placement] = true
 	}
-	it.End = inventory.Ended
-	if l.Health.Failure != "" {
-		it.End = inventory.Failed
-	}
-	r.owned.put(w.Placement, *it)
-	r.ended[w.Placement] = true
 }
 
 // read records the state of an object in which a read has found it, although no watch has reported that; nil if it does not
@@ -282,10 +262,7 @@ func (r *recorder) read(id api.ID, l *observed.Object) {
 // changedValues records that others have changed values of an object that is as it was applied by its metadata.
 func (r *recorder) changedValues(id api.ID) {
 	w, _ := r.Wanted().Of(id)
-	if it := r.owned.item(w.Placement, id); it != nil {
-		it.Managed = "" // no live object equals that, so that the object counts as drifted
-		r.owned.put(w.Placement, *it)
-	}
+	r.inventories.owned.ValuesChanged(w.Placement, id)
 }
 
 // begin begins a pass, and returns the placements whose inventories have to be written after it.
@@ -297,9 +274,9 @@ func (r *recorder) begin() (touched map[api.PlacementKey]bool) {
 }
 
 // pruning records that stale objects of some placements are being removed.
-func (r *recorder) pruning(stales []stale) {
+func (r *recorder) pruning(stales []owned.Stale) {
 	for _, st := range stales {
-		r.progress.Pruning(st.inv.Placement())
+		r.progress.Pruning(st.Placement())
 	}
 }
 
@@ -311,18 +288,18 @@ func (r *recorder) reported(p api.PlacementKey) (wrote bool) {
 
 // removal records the outcome of the removal of a stale object.
 func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
-	id, p := o.item.ID(), o.inv.Placement()
+	id, p := o.ID(), o.Placement()
 	if o.requested != "" {
-		r.history.addRemoval(o.stale, o.requested, r.Works().Of(p).Cause, o.shown, r.progress.View().HasFailed(id))
+		r.history.addRemoval(p, id, o.requested, r.Works().Of(p).Cause, o.shown, r.progress.View().HasFailed(id))
 	}
 	if o.deleting != nil {
 		r.objects.Put(id, o.deleting)
 	}
 	switch kept := o.kept.(type) {
 	case *decide.BlockedError:
-		r.brake.blocked[id] = blockedDeletion{why: kept.Why}
-	case *decide.ContentError:
 		r.brake.block(id, kept.Why)
+	case *decide.ContentError:
+		r.brake.blockAndRecheck(id, kept.Why)
 	case *decide.OrderError:
 		r.progress.DeletionWaits(progress.Deletion{ID: id, Placement: p}, kept.First)
 	}
@@ -333,17 +310,17 @@ func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 		r.lingers(o)
 	}
 	if o.gone {
-		o.inv.Items.Drop(id)
-		if !o.handedOver {
+		r.inventories.owned.Removed(p, id)
+		if !o.HandedOver {
 			r.progress.Settled(id)
 		}
-		if !o.passesOn() {
-			delete(r.brake.blocked, id)
+		if !o.PassesOn() {
+			r.brake.unblock(id)
 		}
 		touched[p] = true
 		faults.At("pruned")
-	} else if l := r.live.Of(id); l != nil && l.Terminating && !o.passesOn() && o.item.Hash != "" {
-		o.inv.Items.Put(unapplied(o.item)) // if it is wanted again before it is gone, that is no drift
+	} else if l := r.live.Of(id); l != nil && l.Terminating && !o.PassesOn() && o.Item.Hash != "" {
+		r.inventories.owned.Unapplied(p, o.Item) // if it is wanted again before it is gone, that is no drift
 		touched[p] = true
 	}
 }
@@ -351,8 +328,8 @@ func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 // lingers schedules a read of an object that was deleted and still exists. An object is read only if no
 // watch reports its end, or if its conditions say why it still exists.
 func (r *recorder) lingers(o removal) {
-	id := o.item.ID()
-	if !deletion.Explains(id.GroupKind()) && r.watch.Of(o.item.GroupVersionKind()).Complete() {
+	id := o.ID()
+	if !deletion.Explains(id.GroupKind()) && r.watch.Of(o.Item.GroupVersionKind()).Complete() {
 		r.progress.Settled(id)
 		return
 	}
@@ -363,11 +340,11 @@ func (r *recorder) lingers(o removal) {
 // exists.
 func (r *recorder) notRemoved(o removal) {
 	if connection.Unserved(o.err) {
-		r.kindUnserved(o.item.GroupVersionKind()) // the retry finds another version
+		r.kindUnserved(o.Item.GroupVersionKind()) // the retry finds another version
 	}
-	id := o.item.ID()
+	id := o.ID()
 	if r.progress.NotRemoved(id, o.err, o.shown, time.Now()) {
-		r.cfg.Log.Warn("object not removed", "cluster", r.cfg.Name, "placement", o.inv.Placement().String(), "object", id.String(), "err", o.shown)
+		r.cfg.Log.Warn("object not removed", "cluster", r.cfg.Name, "placement", o.Placement().String(), "object", id.String(), "err", o.shown)
 	}
 }
 
@@ -381,11 +358,11 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 	}
 	touched[t.Placement] = true
 	if o.refused {
-		r.owned.put(t.Placement, *t.Item) // the object is still there
+		r.inventories.owned.StillThere(t.Placement, t.Item)
 	}
 	if o.deleted {
 		cause := work.Cause{Commit: r.Works().Of(t.Placement).Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
-		r.history.addRemoval(stale{inv: r.owned.inv.Of(t.Placement), item: t.Item}, history.Deleted, cause, nil, false)
+		r.history.addRemoval(t.Placement, id, history.Deleted, cause, nil, false)
 	}
 	if o.err != nil {
 		reason := cmp.Or(connection.RefusalReason(o.err), connection.WithoutPort(o.err))
@@ -395,8 +372,7 @@ func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (
 		}
 		return t, false
 	}
-	announced := unapplied(t.Item)
-	r.owned.put(t.Placement, announced)
+	announced := r.inventories.owned.Unapplied(t.Placement, t.Item)
 	t.Item, t.Drift, t.Absent, t.Step, t.Found = &announced, false, true, decide.Write, nil
 	if t.Replaced != nil {
 		r.progress.Recreating(id, t.Replaced)
@@ -445,7 +421,7 @@ type recreation struct {
 
 // A removal is the outcome of an attempt to remove a stale object.
 type removal struct {
-	stale
+	owned.Stale
 	// gone says that the object is no longer ours, so that its inventory need not list it any more.
 	gone bool
 	// requested is what was requested of the cluster, history.Deleted or history.Released; empty if nothing was.

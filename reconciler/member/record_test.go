@@ -26,6 +26,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -46,9 +47,9 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	}
 	s.holding(oneManifest(), key)
 	for _, c := range []work.Cause{{Commit: "c1", Why: "no longer wanted"}, {Commit: "c2", Why: "the placement was deleted"}} {
-		s.owned.setWorks([]*work.Work{{Placement: key, Cause: c}})
+		s.replaceWorks([]*work.Work{{Placement: key, Cause: c}})
 		for i := range 7 {
-			s.history.addRemoval(stale{inv: s.owned.inv.Of(key), item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, history.Deleted, c, nil, false)
+			s.history.addRemoval(key, api.ID{Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}, history.Deleted, c, nil, false)
 		}
 	}
 	s.reporter.report(t.Context(), key)
@@ -106,14 +107,14 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 			s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 			key := api.PlacementKey{Name: "web"}
 			s.holding(oneManifest(), key)
-			s.owned.setWorks([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
+			s.replaceWorks([]*work.Work{{Placement: key, Remove: true, AllowDelete: true}})
 			var events []history.Event
 			s.cfg.Record = func(all ...history.Entry) {
 				for _, e := range all {
 					events = append(events, e.Event)
 				}
 			}
-			st := stale{inv: s.owned.inv.Of(key), item: s.owned.inv.Of(key).Items.Of(oneManifest().ID)}
+			st := owned.Stale{Inventory: s.inventory(key).View(), Item: s.inventory(key).Items.Of(oneManifest().ID)}
 			o := s.pruner.remove(t.Context(), st)
 			if s.record.removal(o, map[api.PlacementKey]bool{}); o.gone != test.removed {
 				t.Errorf("removed: %t, want %t", o.gone, test.removed)
@@ -192,7 +193,7 @@ func TestHistoryOfOutcomes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 			test.work.Placement, test.work.Revision.Commit = web, "c1"
-			s.owned.setWorks([]*work.Work{&test.work})
+			s.replaceWorks([]*work.Work{&test.work})
 			var got []string
 			s.cfg.Record = func(all ...history.Entry) {
 				for _, e := range all {
@@ -233,8 +234,8 @@ func TestFailedRemovalsAreRecordedOnce(t *testing.T) {
 		}
 	}
 	s.holding(oneManifest(), web)
-	st := stale{inv: s.owned.inv.Of(web), item: s.owned.inv.Of(web).Items.Of(oneManifest().ID)}
-	s.owned.setWorks([]*work.Work{{Placement: web, Cause: work.Cause{Commit: "c2", Why: "no longer in Git"}}})
+	st := owned.Stale{Inventory: s.inventory(web).View(), Item: s.inventory(web).Items.Of(oneManifest().ID)}
+	s.replaceWorks([]*work.Work{{Placement: web, Cause: work.Cause{Commit: "c2", Why: "no longer in Git"}}})
 	for range 3 {
 		s.record.removal(s.pruner.result(t.Context(), st, history.Deleted, errors.New("denied")), map[api.PlacementKey]bool{})
 	}

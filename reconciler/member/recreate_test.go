@@ -156,9 +156,9 @@ func recreatingAt(t *testing.T, h http.Handler, uid types.UID) (s *session, even
 	s.cfg.Encoder, s.cfg.Brake, s.record.fresh, s.retry = apply.NewEncoder("prod", ""), Brake{100, 100}, map[string]bool{}, time.NewTimer(time.Hour)
 	s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 	s.holding(oneManifest(), web)
-	it := *s.owned.inv.Of(web).Items.Of(oneManifest().ID)
+	it := *s.inventory(web).Items.Of(oneManifest().ID)
 	it.UID = uid
-	s.owned.inv.Of(web).Items.Put(it)
+	s.inventory(web).Items.Put(it)
 	s.cfg.Record = func(all ...history.Entry) { *events = append(*events, all...) }
 	return s, events
 }
@@ -238,7 +238,7 @@ func TestRecreation(t *testing.T) {
 			case 3:
 				want, hash = []history.Event{history.Deleted, history.Created}, m.Hash
 			}
-			if it := s.owned.inv.Of(web).Items.Of(id); it.Hash != hash {
+			if it := s.inventory(web).Items.Of(id); it.Hash != hash {
 				t.Errorf("the inventory has the hash %q, want %q", it.Hash, hash)
 			}
 			reported := s.history.deletions.Take(web)
@@ -280,7 +280,7 @@ func TestKilledDuringARecreation(t *testing.T) {
 	before := &immutableConfigMaps{ConfigMaps: apiserver.NewConfigMaps()}
 	before.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
 	s, _ := recreatingAt(t, before, "uid of one")
-	if err := s.store.Save(t.Context(), s.owned.inv.Of(web)); err != nil {
+	if err := s.store.Save(t.Context(), s.inventory(web)); err != nil {
 		t.Fatal(err)
 	}
 	ids := map[api.ID]bool{oneManifest().ID: true}
@@ -288,7 +288,7 @@ func TestKilledDuringARecreation(t *testing.T) {
 	s.processPrepared(t.Context(), ids)
 
 	s, entries := recreatingAt(t, before.killed, "uid of one")
-	s.owned.inv = nil
+	s.inventories.owned.Loaded(nil)
 	if err := s.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestNoDeletionAfterARecreationFindsAnotherFleet(t *testing.T) {
 	s.store.SetMembership(protocol.Membership{Fleet: here})
 	two := oneManifest()
 	two.ID.Name = "two"
-	s.owned.inv.Of(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
+	s.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
 	server.Writes = nil
 	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
 	s.processPrepared(t.Context(), map[api.ID]bool{oneManifest().ID: true, two.ID: true})

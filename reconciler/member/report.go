@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
@@ -30,7 +31,7 @@ import (
 type reporter struct {
 	*cluster
 	desired.View
-	owned     *ownership
+	owned     owned.View
 	progress  progress.View
 	brake     *deletionBrake
 	drifts    *driftRecorder
@@ -77,7 +78,8 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	}
 	o := protocol.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), WorkState: protocol.WorkState{Revision: w.Revision, Done: !r.progress.IsUntried(p), Compared: r.Works().OnlyCompares(p), Total: len(w.Manifests)}}
 	o.Inventory = r.serials.Of(p)
-	o.Removed = w.Remove && r.owned.inv.Of(p) == nil
+	inv, has := r.owned.Of(p)
+	o.Removed = w.Remove && !has
 	var unusual protocol.Incidents
 	unusual.Lingering, unusual.Collecting, unusual.Finalizing = r.lingering(p)
 	unusual.Terminating, unusual.Waiting = r.terminating(unusual.Lingering), r.deletionWaits(p)
@@ -93,9 +95,9 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	}
 	r.drifts.endUnobserved(p)
 	unusual.Drifts, unusual.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.record.reported(p)
-	if inv := r.owned.inv.Of(p); inv != nil {
+	if has {
 		for id, b := range r.brake.blocked {
-			if inv.Items.Has(id) {
+			if inv.Has(id) {
 				unusual.BlockedDeletions = append(unusual.BlockedDeletions, protocol.BlockedDeletion{ID: id, Why: b.why})
 			}
 		}
@@ -110,11 +112,11 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 // lingering returns the undesired objects of a placement that are terminating, those of them
 // that wait for the garbage collector, and those that have finalizers, all sorted.
 func (r *reporter) lingering(p api.PlacementKey) (all, collecting []api.ID, finalizing []protocol.Finalizing) {
-	inv := r.owned.inv.Of(p)
-	if inv == nil {
+	inv, found := r.owned.Of(p)
+	if !found {
 		return nil, nil, nil
 	}
-	for it := range inv.Items.All() {
+	for it := range inv.All() {
 		l := r.live.Of(it.ID())
 		if _, wanted := r.Wanted().Of(it.ID()); wanted || l == nil || !l.Terminating {
 			continue
@@ -165,10 +167,10 @@ func (r *reporter) deletionWaits(p api.PlacementKey) []protocol.DeletionWait {
 }
 
 // deletionErrors returns the objects of an inventory that could not be deleted, and why.
-func (r *reporter) deletionErrors(inv *inventory.Inventory) []protocol.DeletionError {
+func (r *reporter) deletionErrors(inv inventory.View) []protocol.DeletionError {
 	var out []protocol.DeletionError
 	for id, f := range r.progress.Failures() {
-		if _, blocked := r.brake.blocked[id]; f.NotDeleted != "" && !blocked && inv.Items.Has(id) {
+		if _, blocked := r.brake.blocked[id]; f.NotDeleted != "" && !blocked && inv.Has(id) {
 			out = append(out, protocol.DeletionError{ID: id, Message: f.NotDeleted})
 		}
 	}
@@ -205,11 +207,11 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, b
 			out.Available.OK = true // it counts as available
 			return out, failed
 		}
-		if it := r.owned.item(p, id); r.progress.HasRun(w.Manifest, it) {
+		if it := r.owned.Item(p, id); r.progress.HasRun(w.Manifest, it) {
 			out.Available, out.Failure = ranAvailability(w.Manifest, it.End)
 			return out, failed || !out.Available.OK
 		}
-		if state, _ := r.owned.mayApply(w); state == hooks.NotDue {
+		if state, _ := r.owned.MayApply(w); state == hooks.NotDue {
 			out.Available = protocol.Verdict{OK: true, Reason: api.ManifestNotTrackable}
 			return out, failed
 		}

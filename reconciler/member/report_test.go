@@ -140,7 +140,7 @@ func TestReportListsTerminatingObjects(t *testing.T) {
 			var reported protocol.WorkSeen
 			s.cfg.Report = func(o protocol.Observation) { reported = o.(protocol.WorkSeen) }
 			for _, remove := range []bool{true, false} { // the whole placement is removed, or only the object
-				s.owned.setWorks([]*work.Work{{Placement: web, Remove: remove}})
+				s.replaceWorks([]*work.Work{{Placement: web, Remove: remove}})
 				s.reporter.report(t.Context(), web)
 				if !slices.Equal(reported.Unusual().Lingering, test.lingering) || !slices.Equal(reported.Unusual().Collecting, test.collected) {
 					t.Errorf("remove %t: it waits for %v, of these the collector for %v", remove, reported.Unusual().Lingering, reported.Unusual().Collecting)
@@ -215,7 +215,7 @@ func TestStateOfAnObject(t *testing.T) {
 // Only deletions that failed and are not held are reported as failed.
 func TestReportedDeletionErrors(t *testing.T) {
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
-	s.owned.inv.Put(held(4))
+	s.lists(held(4))
 	names := []string{"cm-2", "cm-0", "cm-1", "elsewhere"}
 	for _, name := range names {
 		s.record.progress.Fail(cm(name), progress.Failure{NotDeleted: "denied"})
@@ -223,7 +223,7 @@ func TestReportedDeletionErrors(t *testing.T) {
 	s.record.progress.Fail(cm("cm-3"), progress.Failure{Cond: diff.ApplyFailed(diff.Apply, errors.New("no"))})
 	s.brake.blocked[cm("cm-1")] = blockedDeletion{why: "too many"}
 	want := []protocol.DeletionError{{ID: cm("cm-0"), Message: "denied"}, {ID: cm("cm-2"), Message: "denied"}}
-	if got := s.reporter.deletionErrors(s.owned.inv.Of(web)); !slices.Equal(got, want) {
+	if got := s.reporter.deletionErrors(s.inventory(web).View()); !slices.Equal(got, want) {
 		t.Errorf("reported: %v, want %v", got, want)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/gatejob"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
@@ -31,7 +32,9 @@ type session struct {
 	*Agent
 	*cluster
 	desired.View
-	owned    *ownership
+	// desired is what the View reads. The session replaces it.
+	desired  *desired.State
+	owned    owned.View
 	progress progress.View
 	// health is the result of the last probe.
 	health probe.Result
@@ -88,27 +91,28 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Notify, Log: cfg.Log})
 	state := &desired.State{}
 	as := state.View()
-	o := &ownership{View: as, desired: state}
+	owns := owned.New(as)
+	o := owns.View()
 	c.store = inventory.NewStore(conn, a.membership, inventory.Config{
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: objects, Serials: &a.serials, Log: cfg.Log,
 	})
 	toDo := progress.New()
 	p := toDo.View()
-	s := &session{Agent: a, cluster: c, View: as, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
+	s := &session{Agent: a, cluster: c, View: as, desired: state, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
 	s.retry.Stop()
-	s.inventories = &inventories{cluster: c, View: as, owned: o, progress: p}
+	s.inventories = &inventories{cluster: c, View: as, owned: owns, progress: p}
 	s.history = &journal{cluster: c, View: as, deletions: a.deletions}
 	s.drifts = &driftRecorder{cluster: c, View: as, progress: p, driftState: &a.drifted}
 	s.brake = &deletionBrake{cluster: c, View: as, owned: o, progress: p, blocked: map[api.ID]blockedDeletion{}}
 	s.record = &recorder{
-		cluster: c, View: as, owned: o, progress: toDo, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects,
+		cluster: c, View: as, owned: o, progress: toDo, inventories: s.inventories, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects,
 		ended: map[api.PlacementKey]bool{}, fresh: map[string]bool{}, written: &a.written,
 	}
 	s.observer = &observer{cluster: c, View: as, owned: o, progress: p, record: s.record}
 	s.applier = &applier{cluster: c, View: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
 	s.pruner = &pruner{
 		cluster: c, View: as, owned: o, progress: p, brake: s.brake, inventories: s.inventories, record: s.record,
-		content: &content.Checker{Conn: conn, Fleet: cfg.Fleet, Owns: o.lists, Timeout: cfg.Timeout},
+		content: &content.Checker{Conn: conn, Fleet: cfg.Fleet, Owns: o.IsListed, Timeout: cfg.Timeout},
 	}
 	s.values = &valueChecker{cluster: c, View: as, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
@@ -150,8 +154,8 @@ func (s *session) setWorks(works []*work.Work) {
 			s.record.progress.WorkChanged(old, w)
 		}
 	}
-	s.owned.setWorks(works)
-	s.record.superseded.update(s.owned)
+	s.inventories.owned.ReplaceWorks(s.desired, works)
+	s.record.superseded.WorksReplaced(s.owned)
 	s.expressions.Replace(s.Wanted().Manifests())
 	for id := range s.progress.Failures() {
 		w, isWanted := s.Wanted().Of(id)
@@ -210,7 +214,7 @@ func (s *session) reschedule() {
 			first = retry.Earlier(first, b.next)
 		}
 	}
-	for _, inv := range s.owned.inv {
+	for inv := range s.owned.All() {
 		if s.inventories.unwritten(inv) {
 			first = retry.Earlier(first, time.Now().Add(inventoryRetry))
 		}
@@ -265,8 +269,8 @@ func (s *session) reportCluster(holds ...protocol.InventorySeen) {
 // called after the inventories were read.
 func (s *session) reportHoldings() {
 	var holds []protocol.InventorySeen
-	for _, inv := range s.owned.inv {
-		holds = append(holds, protocol.InventorySeen{Placement: inv.Placement(), Revision: inv.Revision(), Abandon: inv.Abandon})
+	for inv := range s.owned.All() {
+		holds = append(holds, protocol.InventorySeen{Placement: inv.Placement(), Revision: inv.Revision(), Abandon: inv.Abandon()})
 	}
 	s.reportCluster(holds...)
 }

@@ -28,7 +28,7 @@ func (s *session) sync(ctx context.Context) {
 // together, or if works were skipped. All other objects are as desired, or have a retry or a watch event pending.
 func (s *session) syncWorks(ctx context.Context, before desired.Works) {
 	changed := s.Works().ChangedSince(before)
-	ids := s.owned.objectsOf(changed, before)
+	ids := s.owned.ObjectsOf(changed, before)
 	for id := range s.progress.Failures() {
 		ids[id] = true // a new work may have what it waits for
 	}
@@ -38,7 +38,7 @@ func (s *session) syncWorks(ctx context.Context, before desired.Works) {
 		}
 	}
 	skipped := s.skipped.Swap(false)
-	if skipped || !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.blocked) > 0 || len(s.brake.recreations()) > 0 || s.owned.anyStale() {
+	if skipped || !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.blocked) > 0 || len(s.brake.recreations()) > 0 || s.owned.AnyStale() {
 		s.sync(ctx)
 		return
 	}
@@ -53,16 +53,14 @@ func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
 	if s.store.ClaimedByOther() {
 		return false
 	}
-	for _, inv := range s.owned.inv {
-		s.store.Adopt(inv) // deletions of objects of adopted inventories are blocked from now on
-	}
+	s.inventories.adopt()
 	if s.inventories.renameClaim(ctx) {
 		s.reportCluster()
 	}
 	s.addUnlisted(ctx)
 	everything := ids == nil
 	if everything {
-		ids = s.owned.inventoried()
+		ids = s.owned.Objects()
 		for id := range s.Wanted().All() {
 			ids[id] = true
 		}
@@ -115,7 +113,7 @@ func (s *session) addUnlisted(ctx context.Context) {
 	}
 	if !again {
 		for _, p := range s.store.SetBack() {
-			if s.owned.inv.Of(p) == nil && len(s.Works().Of(p).Manifests) == 0 {
+			if _, has := s.owned.Of(p); !has && len(s.Works().Of(p).Manifests) == 0 {
 				inventory.Forget(s.store, p)
 			}
 		}
@@ -181,7 +179,7 @@ func (s *session) retryDue(ctx context.Context) {
 		}
 	}
 	unwritten := map[api.PlacementKey]bool{}
-	for _, inv := range s.owned.inv {
+	for inv := range s.owned.All() {
 		if s.inventories.unwritten(inv) {
 			unwritten[inv.Placement()] = true
 		}
@@ -247,7 +245,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 		return nil
 	}
 	if p.RestoreSuspected && !s.store.ClaimedByOther() && time.Since(s.setBackAt) > setBackInterval {
-		if back, err := inventory.SetBackSince(ctx, s.store, s.owned.inv); err == nil && back {
+		if back, err := s.inventories.setBack(ctx); err == nil && back {
 			// The versions of a restored cluster may have reached again what was known.
 			s.setBackAt = time.Now()
 			return reconnect(errors.New("inventories are earlier ones than were written, or missing"))
@@ -294,9 +292,9 @@ func (s *session) resolve(ctx context.Context) {
 
 // leaveCluster releases everything that we have on the cluster. What fails is retried later.
 func (s *session) leaveCluster(ctx context.Context) {
-	s.owned.releaseAll()
+	s.inventories.owned.ReplaceWorks(s.desired, s.inventories.owned.Release())
 	s.sync(ctx)
-	if len(s.owned.inv) > 0 || s.store.DeleteClaim(ctx) != nil {
+	if s.owned.Count() > 0 || s.store.DeleteClaim(ctx) != nil {
 		s.schedule(inventoryRetry)
 		return
 	}

@@ -75,7 +75,7 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 			s.setWorks([]*work.Work{&test.work})
 			watchConfigMaps(t, s)
 			if test.item != nil {
-				s.owned.inventory(web).Items.Put(*test.item)
+				s.inventories.owned.Inventory(web).Items.Put(*test.item)
 			}
 			if test.live != nil {
 				s.record.objects.Put(m.ID, test.live)
@@ -99,7 +99,7 @@ func TestEncryptedObjectsAreLeftAlone(t *testing.T) {
 		m.Encrypted = &api.Ciphertext{Tool: "SOPS", Path: []string{"data", "key"}}
 		s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: strategy}}})
 		watchConfigMaps(t, s)
-		s.owned.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: "plain", Managed: "m"})
+		s.inventories.owned.Inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: "plain", Managed: "m"})
 		s.record.objects.Put(m.ID, &observed.Object{Fleet: "prod", Managed: "m"})
 		if tasks, stale := s.applier.findTasks(map[api.ID]bool{m.ID: true}, 0); len(tasks)+len(stale) > 0 {
 			t.Errorf("%s: %d tasks and %d deletions", strategy, len(tasks), len(stale))

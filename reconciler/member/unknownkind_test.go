@@ -234,7 +234,7 @@ func TestStoresComeFirstWhenKindsBecomeKnown(t *testing.T) {
 			}
 			s.setWorks([]*work.Work{&w})
 			if test.applied {
-				s.owned.inventory(web).Items.Put(inventory.Item{Group: secret.ID.Group, Version: "v1", Kind: secret.ID.Kind, Namespace: "web", Name: "db", Hash: "older"})
+				s.inventories.owned.Inventory(web).Items.Put(inventory.Item{Group: secret.ID.Group, Version: "v1", Kind: secret.ID.Kind, Namespace: "web", Name: "db", Hash: "older"})
 			}
 			for _, m := range w.Manifests {
 				s.applier.task(m.ID, desired.Object{Placement: web, Manifest: m})

@@ -163,8 +163,8 @@ func TestDeletionInAVersionThatIsNoLongerServed(t *testing.T) {
 	server.serve("v2")
 	s.setWorks([]*work.Work{{Placement: web, AllowDelete: true}})
 	s.sync(t.Context())
-	if len(server.deleted) > 0 || s.owned.inv.Of(web) == nil || !s.owned.inv.Of(web).Items.Has(m.ID) {
-		t.Fatalf("deleted %q, and the inventory has it: %v", server.deleted, s.owned.inv.Of(web))
+	if len(server.deleted) > 0 || s.inventory(web) == nil || !s.inventory(web).Items.Has(m.ID) {
+		t.Fatalf("deleted %q, and the inventory has it: %v", server.deleted, s.inventory(web))
 	}
 	s.record.progress.RetryAll()
 	s.sync(t.Context())

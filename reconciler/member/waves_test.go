@@ -35,7 +35,7 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.kinds.Add(o.GroupVersionKind(), res)
-		s.owned.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: kind, Namespace: "default", Name: "one", UID: stored.GetUID(), Hash: "h"})
+		s.inventories.owned.Inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: kind, Namespace: "default", Name: "one", UID: stored.GetUID(), Hash: "h"})
 		return api.IDOf(o)
 	}
 	service, config1 := create(services, "Service", "example.com/drain"), create(inventory.ConfigMaps, "ConfigMap")
@@ -47,7 +47,7 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 		return err == nil
 	}
 	for range 2 {
-		s.pruner.prune(t.Context(), append(s.owned.stales(service), s.owned.stales(config1)...), map[api.PlacementKey]bool{})
+		s.pruner.prune(t.Context(), append(s.owned.Stales(service), s.owned.Stales(config1)...), map[api.PlacementKey]bool{})
 		if s.reporter.report(t.Context(), web); !exists(inventory.ConfigMaps) || !exists(services) {
 			t.Fatal("an object of a later wave is gone")
 		}
@@ -60,8 +60,8 @@ func TestDeletionsWaitForEarlierWaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.record.progress.RetryAll() // it is read again
-	s.pruner.prune(t.Context(), s.owned.stales(service), map[api.PlacementKey]bool{})
-	if s.reporter.report(t.Context(), web); exists(inventory.ConfigMaps) || len(seen.Unusual().Waiting) > 0 || s.owned.inventory(web).Items.Len() > 0 {
+	s.pruner.prune(t.Context(), s.owned.Stales(service), map[api.PlacementKey]bool{})
+	if s.reporter.report(t.Context(), web); exists(inventory.ConfigMaps) || len(seen.Unusual().Waiting) > 0 || s.inventories.owned.Inventory(web).Items.Len() > 0 {
 		t.Errorf("once the first object is gone: %+v", seen)
 	}
 }
