@@ -1,6 +1,8 @@
 package occurrence
 
 import (
+	"cmp"
+
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
@@ -24,35 +26,26 @@ type ClusterChange struct {
 	Failed *protocol.ObjectState
 }
 
+var noBinding placement.Binding
+
 // Since returns what has happened since an earlier state.
 func (is ClusterState) Since(was ClusterState) (c ClusterChange) {
-	if is.Binding == nil {
-		return c
-	}
-	c.Assigned, c.Removing = assigned(was.Binding, is.Binding), removing(was.Binding, is.Binding)
+	now, before := cmp.Or(is.Binding, &noBinding), cmp.Or(was.Binding, &noBinding)
+	c.Assigned = now.HasRevision() && !now.Removing && now.Assigned.Hash != before.Assigned.Hash
+	c.Removing = now.Removing && !before.Removing
 	if c.Assigned {
 		was.Seen = nil
 	}
 	if is.Seen == was.Seen {
 		return c
 	}
-	available, before := is.Seen.Available(), was.Seen.Available()
+	available, wasAvailable := is.Seen.Available(), was.Seen.Available()
 	c.Applied = is.Seen.Applied() && !was.Seen.Applied()
-	c.Available, c.Unavailable = available && !before, before && !available
+	c.Available, c.Unavailable = available && !wasAvailable, wasAvailable && !available
 	if o, known := failedObject(is.Seen), failedObject(was.Seen); o != nil && (known == nil || known.ID != o.ID) {
 		c.Failed = o
 	}
 	return c
-}
-
-// assigned reports whether another revision was assigned. was is nil if the placement did not hold the cluster.
-func assigned(was, is *placement.Binding) bool {
-	return is.HasRevision() && !is.Removing && (was == nil || was.Assigned.Hash != is.Assigned.Hash)
-}
-
-// removing reports whether the removal has begun. was is nil if the placement did not hold the cluster.
-func removing(was, is *placement.Binding) bool {
-	return is.Removing && (was == nil || !was.Removing)
 }
 
 // failedObject returns the object because of which the content of a report has failed; nil if it has not.

@@ -10,7 +10,8 @@
 //   - If the process ends after the save of a plan and before its report, the next process has no occurrences of that plan, but its
 //     first report still says that a rollout has stopped or that a placement was deleted.
 //
-// Only events have that a condition of a placement or a cluster has changed, and that objects fail, drift or differ: status finds that.
+// Some things only events say, and status finds them: that a condition of a placement or a cluster has changed, that the scheduler has
+// selected another cluster, or one no longer, and that objects fail, drift or differ.
 package occurrence
 
 import (

@@ -177,10 +177,10 @@ func assignmentEntries(pl *plan.Placement, record *ledger.Placement) iter.Seq2[s
 				}
 			}
 			e := history.Entry{Kind: history.Cluster, Commit: b.Assigned.Commit}
-			switch {
-			case removing(was, b):
+			switch change := (ClusterState{Binding: b}).Since(ClusterState{Binding: was}); {
+			case change.Removing:
 				e.Event = history.Removing
-			case assigned(was, b):
+			case change.Assigned:
 				e.Event, e.Revision = history.Assigned, contentIndex(&pl.Record)
 			default:
 				continue
