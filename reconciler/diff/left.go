@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -34,7 +35,6 @@ func (r Removal) OwnershipPatch(live *unstructured.Unstructured, manager string)
 				continue
 			}
 		default:
-			entries = append(entries, e)
 			continue
 		}
 		raw, err := set.ToJSON()
@@ -47,13 +47,27 @@ func (r Removal) OwnershipPatch(live *unstructured.Unstructured, manager string)
 	return OwnersPatch(live, entries)
 }
 
-// OwnersPatch returns a JSON patch of the live object after which its fields have the given owners. It changes nothing but
+// OwnersPatch returns a JSON patch of the live object after which its fields have the given owners, and what was written through
+// subresources those that it has now. It changes nothing but
 // managedFields, and fails with a conflict if the object has been changed since it was read.
 func OwnersPatch(live *unstructured.Unstructured, owners []metav1.ManagedFieldsEntry) ([]byte, error) {
 	return json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/managedFields", "value": owners}, unchangedSince(live),
+		{"op": "replace", "path": "/metadata/managedFields", "value": slices.Concat(direct(owners), slices.DeleteFunc(live.GetManagedFields(), isDirect))}, unchangedSince(live),
 	})
 }
+
+// SameOwners reports whether the fields of two versions of an object have the same owners, apart from what is written through
+// subresources.
+func SameOwners(a, b *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(direct(a.GetManagedFields()), direct(b.GetManagedFields()))
+}
+
+// direct returns the entries of managedFields that are not of a subresource.
+func direct(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return !isDirect(e) })
+}
+
+func isDirect(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "" }
 
 // unchangedSince returns the operation that makes a JSON patch fail with a conflict if the object has been changed since
 // it was read.

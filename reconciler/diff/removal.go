@@ -116,10 +116,20 @@ func (r Removal) Stayed(before Left, stored *unstructured.Unstructured) Left {
 }
 
 // Opposed returns what has to go from the live object after the server has refused to apply the desired one
-// beside it: also what others have added to a field that Git has removed, whoever owns it.
+// beside it: also what others have added to a field that Git has removed, whoever owns it, and what kubectl has applied on the client
+// to an object that is taken over.
 func Opposed(r Request) Removal {
 	r.Whole, r.KeepShared = true, false
-	return RemovedFrom(r, nil).Union(RenamedIn(r, 0))
+	var before *fieldpath.Set
+	if entries := r.Live.GetManagedFields(); entryOf(entries, r.Manager) == nil {
+		before = union(entries, func(e *metav1.ManagedFieldsEntry) bool { return AppliedByClient(*e) })
+	}
+	return RemovedFrom(r, before).Union(RenamedIn(r, 0))
+}
+
+// AppliedByClient reports whether an entry of managedFields is that of kubectl's client-side apply.
+func AppliedByClient(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == "kubectl-client-side-apply" && e.Operation == metav1.ManagedFieldsOperationUpdate
 }
 
 // Surplus returns the fields that nobody has applied and that contradict the desired object, such

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -405,6 +406,22 @@ func TestReplacedItemsOfSetsGo(t *testing.T) {
 		gone := RenamedIn(Request{Desired: desired, Live: live, Manager: api.FieldManager, Force: true}, 1)
 		if gone.Empty() == test.goes {
 			t.Errorf("%s: removes %q", name, gone.All())
+		}
+	}
+}
+
+// What kubectl has applied on the client contradicts nothing that an object sets which is taken over: it goes.
+func TestOpposedByClientSideApply(t *testing.T) {
+	theirs := object(t, web)
+	set(t, theirs.Object, map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": int64(0)}}, "spec", "strategy")
+	desired := object(t, web)
+	set(t, desired.Object, map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(0)}}, "spec", "strategy")
+	for manager, want := range map[string]bool{"kubectl-client-side-apply": true, "kubectl-edit": false} {
+		s := &server{t: t, live: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{}}}}
+		s.update(manager, "", func(o map[string]any) { maps.Copy(o, theirs.Object) })
+		r := Opposed(Request{Desired: desired, Live: s.live, Manager: api.FieldManager, Force: true})
+		if got := strings.Contains(string(r.All()), "maxSurge"); got != want {
+			t.Errorf("%s: %s", manager, r.All())
 		}
 	}
 }

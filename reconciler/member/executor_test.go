@@ -2,6 +2,7 @@ package member
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -401,6 +402,53 @@ func TestOutdatedDefaultIsSetAnew(t *testing.T) {
 	o := s.applier.executor().Do(t.Context(), task)
 	want := []string{"PATCH application/apply-patch+yaml", "PATCH application/json-patch+json of the types", "GET", "PATCH application/apply-patch+yaml"}
 	if o.Err != nil || !slices.Equal(sent, want) {
+		t.Errorf("%v, sent: %q", o.Err, sent)
+	}
+}
+
+// If the server refuses an object without an item that somebody has renamed, since theirs refers to it, the item goes back to its
+// owner and stays.
+func TestRenamedItemStaysIfItIsNeeded(t *testing.T) {
+	const theirs, ours = `{"manager":"kubectl-edit","operation":"Update","apiVersion":"v1","time":"2026-11-29T11:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:renamed":{}}}}`,
+		`{"manager":"gitfleet","operation":"Apply","apiVersion":"v1","time":"2026-11-29T10:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{%s}}}`
+	owners, version := fmt.Sprintf(ours, "")+","+theirs, 1
+	var sent []string
+	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch kind := r.Header.Get("Content-Type"); {
+		case strings.HasPrefix(kind, "application/json-patch") && version == 4: // a controller writes meanwhile
+			version++
+			w.WriteHeader(http.StatusConflict)
+			w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`))
+			return
+		case strings.HasPrefix(kind, "application/json-patch"):
+			owners = fmt.Sprintf(ours, `"f:renamed":{}`)
+			if sent = append(sent, "own"); strings.Contains(string(body), "kubectl-edit") {
+				owners, sent[len(sent)-1] = fmt.Sprintf(ours, "")+","+theirs, "give back"
+			}
+		case r.Method == http.MethodPatch:
+			if sent = append(sent, "apply"); !strings.Contains(owners, "kubectl-edit") {
+				version++
+				w.WriteHeader(http.StatusUnprocessableEntity)
+				w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"it is mounted","details":{"causes":[{"field":"data","message":"it is mounted"}]}}`))
+				return
+			}
+		}
+		version++
+		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","namespace":"default","uid":"1","resourceVersion":"%d","labels":{"gitfleet.dev/managed-by":"prod"},`+
+			`"annotations":{"gitfleet.dev/placement":"crp/web"},"managedFields":[%s]},"data":{"renamed":"git"}}`, version, owners)
+	}))
+	s.cfg.Encoder = apply.NewEncoder("prod", "")
+	m := manifestOf(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "default"}, "data": map[string]any{"key": "git"},
+	})
+	m.Hash = "h"
+	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+	o := s.applier.executor().Do(t.Context(), apply.Task{
+		Object: desired.Object{Placement: web, Manifest: m}, Res: inventory.ConfigMaps, Drift: true,
+		Item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "one", Hash: "h", Managed: "before", UID: "1"},
+	})
+	if want := []string{"own", "apply", "give back", "apply"}; o.Err != nil || !slices.Equal(sent, want) {
 		t.Errorf("%v, sent: %q", o.Err, sent)
 	}
 }

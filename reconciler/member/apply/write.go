@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +42,9 @@ func (x *Executor) write(ctx context.Context, t Task, do diff.Operation, read Sn
 	if read.Live != nil {
 		_, err = x.toSend(t, read) // no ownership is taken for what cannot be sent
 	}
+	var owners []metav1.ManagedFieldsEntry
 	if read.Live != nil && err == nil {
+		owners = read.Live.GetManagedFields()
 		removal, read.Live, err = x.target(t).TakeOwnership(ctx, read.Live, func(live *unstructured.Unstructured) diff.Removal {
 			return x.Removal(t, Snapshot{Live: live, Rivals: read.Rivals})
 		})
@@ -50,10 +53,10 @@ func (x *Executor) write(ctx context.Context, t Task, do diff.Operation, read Sn
 		stored, o.Created, err = x.send(ctx, t, commit, &read)
 	}
 	if removing.Refused(err) && !immutable.ByAdmission(err) {
-		stored, removal, err = x.applyWithout(ctx, t, commit, &read, removal, err)
+		stored, removal, err = x.applyWithout(ctx, t, commit, &read, removal, owners, err)
 	}
 	o.Live = read.Live
-	if err == nil && t.Item.Hash == "" && appliedByClient(stored.GetManagedFields()) {
+	if err == nil && t.Item.Hash == "" && slices.ContainsFunc(stored.GetManagedFields(), diff.AppliedByClient) {
 		stored, err = x.takeOverKubectlFields(ctx, t, commit, stored)
 	}
 	if err == nil && !o.Created && t.Item.Hash != t.Manifest.Hash {
@@ -179,9 +182,10 @@ func (x *Executor) Contradicting(ctx context.Context, t Task, read Snapshot, ref
 }
 
 // applyWithout applies an object that the server has refused, after it has taken ownership of what contradicts
-// it. If there is nothing, it returns the refusal. If the server refuses the object again, the former owners of that get it
-// back, so that a later apply does not remove it.
-func (x *Executor) applyWithout(ctx context.Context, t Task, commit string, read *Snapshot, removal diff.Removal, refusal error) (*connection.Applied, diff.Removal, error) {
+// it. If there is nothing, or the server refuses the object again, the former owners get that back, so that a later apply does not
+// remove it. The same goes for the removal of the first attempt: a volume that somebody has renamed stays, for example, if
+// a container of theirs mounts it. owners are those before that.
+func (x *Executor) applyWithout(ctx context.Context, t Task, commit string, read *Snapshot, removal diff.Removal, owners []metav1.ManagedFieldsEntry, refusal error) (*connection.Applied, diff.Removal, error) {
 	live, err := x.Conn.Read(ctx, t.Res, t.Manifest.ID)
 	if err != nil || live == nil {
 		return nil, removal, refusal
@@ -191,18 +195,32 @@ func (x *Executor) applyWithout(ctx context.Context, t Task, commit string, read
 		before = live
 		return x.Contradicting(ctx, t, Snapshot{Live: live, Rivals: read.Rivals}, refusal)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, removal, err
-	case more.Empty():
+	}
+	if !more.Empty() {
+		read.Live = live
+		stored, _, err := x.send(ctx, t, commit, read)
+		if !removing.Refused(err) {
+			return stored, removal.Union(more), err
+		}
+		x.target(t).GiveBack(ctx, live, before.GetManagedFields())
+		read.Live, refusal = before, err
+	}
+	if removal.Empty() {
 		return nil, removal, refusal
 	}
-	read.Live = live
+	x.target(t).GiveBack(ctx, read.Live, owners)
+	now, err := x.readAgain(ctx, t)
+	if err != nil || now.Live == nil {
+		return nil, removal, refusal
+	}
+	*read = now
 	stored, _, err := x.send(ctx, t, commit, read)
 	if removing.Refused(err) {
-		x.target(t).GiveBack(ctx, live, before.GetManagedFields())
+		err = refusal
 	}
-	return stored, removal.Union(more), err
+	return stored, removal, err
 }
 
 // applyRest applies an object once more, after a commit has changed it, if the answer still has something
@@ -244,15 +262,6 @@ func (x *Executor) takeOverKubectlFields(ctx context.Context, t Task, commit str
 	}
 	stored, _, err = x.send(ctx, t, commit, &read)
 	return stored, err
-}
-
-func appliedByClient(entries []metav1.ManagedFieldsEntry) bool {
-	for _, e := range entries {
-		if e.Manager == "kubectl-client-side-apply" && e.Operation == metav1.ManagedFieldsOperationUpdate {
-			return true
-		}
-	}
-	return false
 }
 
 // RecordLeft sets the condition of an applied object, and records which of the fields that should

@@ -61,11 +61,21 @@ func (t Target) TakeOwnership(ctx context.Context, live *unstructured.Unstructur
 	}
 }
 
-// GiveBack undoes TakeOwnership, after which the object is live: its fields get the owners that they had before. It does nothing if
-// somebody has changed the object since, or the server does not answer.
+// GiveBack undoes TakeOwnership, after which the object was live: its fields get the owners that they had before. It does nothing if
+// somebody owns other fields since, or the server does not answer.
 func (t Target) GiveBack(ctx context.Context, live *unstructured.Unstructured, owners []metav1.ManagedFieldsEntry) {
-	if patch, err := diff.OwnersPatch(live, owners); err == nil {
-		t.Conn.Send(ctx, t.Resource, t.ID, types.JSONPatchType, patch) //nolint:errcheck // the refusal is what is reported
+	now := live
+	for attempt := 1; now != nil && diff.SameOwners(now, live); attempt++ {
+		patch, err := diff.OwnersPatch(now, owners)
+		if err == nil {
+			err = t.Conn.Send(ctx, t.Resource, t.ID, types.JSONPatchType, patch)
+		}
+		if !apierrors.IsConflict(err) || attempt == attempts {
+			return // the refusal is what is reported
+		}
+		if now, err = t.Conn.Read(ctx, t.Resource, t.ID); err != nil {
+			return
+		}
 	}
 }
 
