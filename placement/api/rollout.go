@@ -360,3 +360,11 @@ const (
 	// OverrunStop keeps the clusters that it has not reached as they are until the window opens again.
 	OverrunStop WindowOverrun = "Stop"
 )
+
+// Earliest returns the earlier of two times; the zero time means none.
+func Earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

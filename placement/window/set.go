@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // A Set has the windows for one placement on one cluster. They are open together: in a period that
@@ -184,7 +186,7 @@ func (s Set) closes(t time.Time) time.Time {
 		}
 	}
 	for _, w := range s {
-		at = earliest(at, nextStart(w.exclude, t))
+		at = api.Earliest(at, nextStart(w.exclude, t))
 	}
 	return at
 }
@@ -202,7 +204,7 @@ func (s Set) excludedUntil(t time.Time) time.Time {
 func (s Set) nextAllowed(t time.Time) time.Time {
 	var at time.Time
 	for _, w := range s {
-		at = earliest(at, nextStart(w.allow, t))
+		at = api.Earliest(at, nextStart(w.allow, t))
 	}
 	return at
 }
@@ -223,16 +225,8 @@ func nextStart(all []period, t time.Time) time.Time {
 	var out time.Time
 	for _, p := range all {
 		if start := p.next(t); !start.IsZero() {
-			out = earliest(out, start.In(p.schedule.Location))
+			out = api.Earliest(out, start.In(p.schedule.Location))
 		}
 	}
 	return out
-}
-
-// earliest returns the earlier of two times; the zero time means none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

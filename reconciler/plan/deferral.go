@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/window"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 )
 
 // deferralsOf returns what keeps a content of a placement, with its number, from each of its clusters: a freeze of the placement or of
@@ -65,7 +65,7 @@ func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Targe
 		}
 		deferred := deferral.Why != "" && p.Lag(c).Commits > 0
 		if deferral.Until.After(pl.planner.Now) && p.Lag(c).Commits > 0 { // the wait counts as lag, or not any more, from then on
-			p.Rollout.Wake = fleet.Earliest(p.Rollout.Wake, deferral.Until)
+			p.Rollout.Wake = api.Earliest(p.Rollout.Wake, deferral.Until)
 		}
 		if b := c.Binding; b.Deferred && !deferred {
 			b.Change(func(in *placement.Circumstances) { in.FreeAt = pl.planner.Now })
@@ -83,7 +83,7 @@ func recordDeferrals(pl *placementPlanner, p *Placement, targets []rollout.Targe
 			if c.Overdue = !due.After(pl.planner.Now); c.Overdue {
 				overdue = append(overdue, c.Binding.Cluster)
 			} else {
-				p.Rollout.Wake = fleet.Earliest(p.Rollout.Wake, due)
+				p.Rollout.Wake = api.Earliest(p.Rollout.Wake, due)
 			}
 		}
 	}

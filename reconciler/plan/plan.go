@@ -16,7 +16,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 )
 
@@ -223,7 +222,7 @@ func (pl *planner) finish() *Plan {
 		Renames: pl.renamed,
 	}
 	for _, r := range pl.results {
-		p.Wake = fleet.Earliest(p.Wake, r.wake)
+		p.Wake = api.Earliest(p.Wake, r.wake)
 		for commit := range r.missing {
 			p.Commits[commit] = true
 		}

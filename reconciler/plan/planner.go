@@ -83,7 +83,7 @@ func newPlanner(in Input) *planner {
 	if pl.results == nil {
 		pl.results = map[api.PlacementKey]*result{}
 	}
-	pl.wake = fleet.Earliest(
+	pl.wake = api.Earliest(
 		pl.memo.members.Update(fleet.Input{Declared: in.InForce.Clusters, Ledger: in.Ledger, Observed: in.Observed, Now: in.Now}),
 		pl.memo.suspensions.Update(in.Ledger, in.Now))
 	pl.memo.setInForce(in.InForce)

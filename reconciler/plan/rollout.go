@@ -9,7 +9,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 )
 
 // advanceRollout advances the rollout and records the result in the bindings.
@@ -82,7 +81,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		}
 	}
 	if p.RunPending != "" { // on something that may have changed without this placement
-		p.Rollout.Wake = fleet.Earliest(p.Rollout.Wake, pl.planner.Now.Add(pendingRunDelay))
+		p.Rollout.Wake = api.Earliest(p.Rollout.Wake, pl.planner.Now.Add(pendingRunDelay))
 	}
 	pl.current.wake = p.Rollout.Wake
 }
@@ -146,7 +145,7 @@ func (pl *placementPlanner) rolloutTarget(p *Placement, c *OnCluster) rollout.Ta
 		Seen: pl.rolloutStatus(p, c), BlockedSince: c.Unusual().suspendedSince,
 	}
 	if seen != nil && !seen.Healthy {
-		b.BlockedSince = fleet.Earliest(b.BlockedSince, seen.Since)
+		b.BlockedSince = api.Earliest(b.BlockedSince, seen.Since)
 	}
 	switch {
 	case c.Unusual().Refusal != "":

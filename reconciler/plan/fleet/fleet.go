@@ -74,7 +74,7 @@ func (m *Members) Update(in Input) time.Time {
 	for i, c := range in.Declared {
 		seen, was := in.Ledger.Cluster(c.Name), m.sources[i]
 		source, at := sourceOf(in, c, seen)
-		m.sources[i], wake = source, Earliest(wake, at)
+		m.sources[i], wake = source, api.Earliest(wake, at)
 		if was.condition != source.condition {
 			m.Changed = append(m.Changed, c.Name)
 		}
@@ -157,14 +157,6 @@ func (m *Members) DriftRule(cluster string) string {
 		return ""
 	}
 	return m.sources[i].condition.driftRule
-}
-
-// Earliest returns the earlier of two times; the zero time means none.
-func Earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // Left lists the clusters in the ledger that are no longer declared.

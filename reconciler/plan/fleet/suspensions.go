@@ -34,7 +34,7 @@ func (r *Suspensions) Update(l *ledger.Ledger, now time.Time) time.Time {
 	var wake time.Time
 	list := slices.DeleteFunc(l.Suspensions(), func(s ledger.Suspension) bool { return s.Ended(now) })
 	for _, s := range list {
-		wake = Earliest(wake, s.Until)
+		wake = api.Earliest(wake, s.Until)
 	}
 	if slices.Equal(list, r.list) {
 		return wake
