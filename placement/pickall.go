@@ -36,7 +36,7 @@ func (pickAll) absentReason(c *cycle, m *clusterState, noneSelected bool) string
 	case m.Ineligible != "":
 		known := m.Namespaces != nil && !m.NamespacesUnknown
 		if c.rules.mightMatch(m.Cluster) && !(known && c.rules.lacksNamespace(m.Cluster) != "") {
-			return m.Ineligible
+			return m.absence()
 		}
 	case noneSelected && c.rules.mismatch(m.Cluster) == "":
 		return c.rules.lacksNamespace(m.Cluster)

@@ -75,7 +75,7 @@ func (pickFixed) refusal(c *cycle, m *clusterState) string {
 
 func (pickFixed) absentReason(c *cycle, m *clusterState, _ bool) string {
 	if c.rules.listed[m.Name] {
-		return m.Ineligible
+		return m.absence()
 	}
 	return ""
 }

@@ -6,6 +6,7 @@
 package placement
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -30,9 +31,13 @@ type Cluster struct {
 	// treats the cluster as one without its namespace.
 	NamespacesUnknown bool
 	// Ineligible is the reason why the cluster gets no new placements; empty if it does get
-	// them.
-	Ineligible string
+	// them. IneligibleKind is the part of it that clusters with the same reason share, without
+	// the time of the last answer; empty if they share all of it.
+	Ineligible, IneligibleKind string
 }
+
+// absence is the reason why an ineligible cluster is absent.
+func (c *Cluster) absence() string { return cmp.Or(c.IneligibleKind, c.Ineligible) }
 
 // SetProperty sets a property, replacing its previous value. A value that is not a quantity
 // makes it Malformed. The cluster's Properties must not be nil.

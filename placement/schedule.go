@@ -59,6 +59,7 @@ type Outcome struct {
 // that matches while too few are found. A property or namespace that is not known of an unusable
 // cluster counts as a match. If no cluster with the namespace of a ResourcePlacement is selected, the
 // clusters that match and lack it are absent, too.
+// Clusters that are absent for the same reason have the same text.
 type Absence struct{ Cluster, Reason string }
 
 // Schedule selects the clusters of a placement.

@@ -281,7 +281,7 @@ func (r *Running) clusters(s *hub.Snapshot) map[string]placement.Cluster {
 				now.Properties[name] = value
 			}
 		}
-		now.Namespaces, now.Ineligible = seen.Namespaces, seen.Ineligible
+		now.Namespaces, now.Ineligible, now.IneligibleKind = seen.Namespaces, seen.Ineligible, seen.IneligibleKind
 		out[c.Name] = now
 	}
 	return out

@@ -129,7 +129,7 @@ func withoutEvicting(p *Placement, clusters []placement.Cluster, before []placem
 		if p.evicting == nil {
 			clusters = slices.Clone(clusters)
 		}
-		clusters[at].Ineligible = "the placement is being evicted from it"
+		clusters[at].Ineligible, clusters[at].IneligibleKind = "the placement is being evicted from it", ""
 		p.evicting = append(p.evicting, b.Cluster)
 	}
 	return clusters

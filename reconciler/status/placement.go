@@ -15,7 +15,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/fulfilment"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/plan/fleet"
 	"github.com/gitfleet/gitfleet/reconciler/status/conditions"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
@@ -195,8 +194,7 @@ func (b *builder) detail() *Detail {
 	d.UpdateRun, d.FailedContent = updaterun.Of(p, b.in.Now, b.in.ApprovalsInGit), updaterun.FailedContentOf(p)
 	d.Origin, d.NoMembers, d.Short = p.Spec.Origin.String(), p.NoMembers, max(0, p.Schedule.Wanted-p.Schedule.Found)
 	for _, a := range p.Absent {
-		reason, _, _ := strings.Cut(a.Reason, fleet.LastReceived) // which is said of the cluster
-		d.Absent = append(d.Absent, Absence{a.Cluster, reason, a.Usability == fulfilment.Refused})
+		d.Absent = append(d.Absent, Absence{a.Cluster, a.Reason, a.Usability == fulfilment.Refused})
 	}
 	budget := p.Rollout.Budget
 	nothing := len(p.Clusters) == 0 && budget.Target == 0 && !p.Record.RollingOut()

@@ -3,7 +3,6 @@
 package fleet
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -46,8 +45,10 @@ type clusterSource struct {
 	seenVersion uint64 // version of the observation
 	stale       bool
 	objection   string // why it gets no new placements; empty if it does
-	condition   clusterCondition
-	cordoned    bool // it has the taint of a cluster that is drained
+	// objectionKind is the part of the objection that clusters share; empty if it is all of it.
+	objectionKind string
+	condition     clusterCondition
+	cordoned      bool // it has the taint of a cluster that is drained
 }
 
 // A clusterCondition is what else matters to the placements that hold a cluster.
@@ -105,9 +106,12 @@ func (m *Members) Update(in Input) time.Time {
 
 // sourceOf returns the source of a cluster, and when it could change without new input.
 func sourceOf(in Input, c *hub.Cluster, seen *ledger.Cluster) (clusterSource, time.Time) {
-	why, at := ineligibleReason(seen, in.Now)
+	why, kind, at := ineligibleReason(seen, in.Now)
 	refusal := in.Ledger.Refusal(c.Name)
-	s := clusterSource{declared: c, objection: cmp.Or(refusal, why), condition: clusterCondition{refusal: refusal, driftRule: c.Annotations[api.DriftAnnotation]}}
+	if refusal != "" {
+		why, kind = refusal, ""
+	}
+	s := clusterSource{declared: c, objection: why, objectionKind: kind, condition: clusterCondition{refusal: refusal, driftRule: c.Annotations[api.DriftAnnotation]}}
 	cordon, found := in.Ledger.Suspension(ledger.Subject{Cluster: c.Name, Effect: ledger.Cordons})
 	s.cordoned = found && !cordon.Ended(in.Now)
 	if seen != nil {
@@ -122,7 +126,7 @@ func clusterOf(in Input, c *hub.Cluster, seen *ledger.Cluster, source clusterSou
 		return known
 	}
 	out := Cluster(c, withoutStale(seen, in.Now))
-	out.Ineligible = source.objection
+	out.Ineligible, out.IneligibleKind = source.objection, source.objectionKind
 	if source.cordoned {
 		out.Taints = append(slices.Clone(out.Taints), api.CordonTaint())
 	}
@@ -137,7 +141,7 @@ func diffClusters(a, b *placement.Cluster) clusterDifference {
 	return clusterDifference{
 		properties: !maps.EqualFunc(a.Properties, b.Properties, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) || !maps.Equal(a.Malformed, b.Malformed),
 		namespaces: (a.Namespaces == nil) != (b.Namespaces == nil) || !slices.Equal(a.Namespaces, b.Namespaces) || a.NamespacesUnknown != b.NamespacesUnknown,
-		other:      a.Name != b.Name || a.Ineligible != b.Ineligible || !maps.Equal(a.Labels, b.Labels) || !slices.Equal(a.Taints, b.Taints),
+		other:      a.Name != b.Name || a.Ineligible != b.Ineligible || a.IneligibleKind != b.IneligibleKind || !maps.Equal(a.Labels, b.Labels) || !slices.Equal(a.Taints, b.Taints),
 	}
 }
 
@@ -215,28 +219,27 @@ func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 	return out
 }
 
-// LastReceived begins the part of the reason of a cluster that does not answer which is another one on each cluster: when it
-// answered last.
-const LastReceived = " (last received at "
+// silent is the reason of a cluster that does not answer, without the time of its last answer.
+const silent = "cluster is not connected to the fleet: no recent heartbeat signals"
 
-// ineligibleReason returns why a cluster gets no new placements, and the time at which that could change; empty if it
-// does get them.
-func ineligibleReason(seen *ledger.Cluster, now time.Time) (string, time.Time) {
+// ineligibleReason returns why a cluster gets no new placements, the part of that which clusters share if it is not all of it, and
+// the time at which that could change; empty if it does get them.
+func ineligibleReason(seen *ledger.Cluster, now time.Time) (reason, kind string, changes time.Time) {
 	denied := seen.Denied()
 	switch {
 	case denied != "" && seen.Joined.IsZero():
-		return "cluster is not connected to the fleet: " + denied, time.Time{}
+		return "cluster is not connected to the fleet: " + denied, "", time.Time{}
 	case seen == nil || seen.Joined.IsZero():
-		return "cluster is not connected to the fleet: it has not answered yet", time.Time{}
+		return "cluster is not connected to the fleet: it has not answered yet", "", time.Time{}
 	case seen.Healthy:
-		return "", time.Time{}
+		return "", "", time.Time{}
 	}
 	if limit := seen.Since.Add(UnreachableGrace); !now.After(limit) {
-		return "", limit.Add(time.Second)
+		return "", "", limit.Add(time.Second)
 	}
 	if denied != "" {
-		return "cluster is not connected to the fleet: " + denied, time.Time{}
+		return "cluster is not connected to the fleet: " + denied, "", time.Time{}
 	}
 	// The message has the time and not the age, since a changing text would change the status in every turn.
-	return "cluster is not connected to the fleet: no recent heartbeat signals" + LastReceived + seen.LastSeen.UTC().Format(time.RFC3339) + ")", time.Time{}
+	return silent + " (last received at " + seen.LastSeen.UTC().Format(time.RFC3339) + ")", silent, time.Time{}
 }

@@ -43,9 +43,12 @@ func TestIneligibleReason(t *testing.T) {
 		"down for longer than that":         {down(UnreachableGrace + time.Second), "no recent heartbeat signals (last received at 2026-03-01T11:54:59Z)", time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, then := ineligibleReason(test.seen, now)
+			got, kind, then := ineligibleReason(test.seen, now)
 			if (got == "") != (test.want == "") || !strings.HasSuffix(got, test.want) || !then.Equal(test.then) {
 				t.Errorf("%q until %s", got, then)
+			}
+			if before, _, timed := strings.Cut(got, " (last received"); timed && kind != before || !timed && kind != "" {
+				t.Errorf("%q is of the kind %q", got, kind)
 			}
 		})
 	}
@@ -187,6 +190,7 @@ func TestDiffClusters(t *testing.T) {
 		"Namespaces":        {func(c *placement.Cluster) { c.Namespaces = []string{} }, clusterDifference{namespaces: true}},
 		"NamespacesUnknown": {func(c *placement.Cluster) { c.NamespacesUnknown = true }, clusterDifference{namespaces: true}},
 		"Ineligible":        {func(c *placement.Cluster) { c.Ineligible = "no recent heartbeat" }, clusterDifference{other: true}},
+		"IneligibleKind":    {func(c *placement.Cluster) { c.IneligibleKind = "no recent heartbeat" }, clusterDifference{other: true}},
 	}
 	for i := range reflect.TypeFor[placement.Cluster]().NumField() {
 		name := reflect.TypeFor[placement.Cluster]().Field(i).Name
