@@ -178,7 +178,7 @@ func moveOn(w *watch.Set, replaced []*connection.Clients) {
 }
 
 // filledDelay is how long after a pass its last events have been received, and no further pass follows.
-const filledDelay = 10 * time.Second
+const filledDelay = 3 * time.Second
 
 // replaceFilled makes the watches resume over a new connection some time after a pass that has applied many objects: a connection lasts for
 // days, and keeps buffers as large as the most that was received at once.

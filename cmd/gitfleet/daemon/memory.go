@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The daemon is busy while it allocates more than minBusy and the busyPart of what is live in a second: it loads a commit or applies one.
 const (
-	minBusy  = 8 << 20
-	busyPart = 64
+	// busy is how much the daemon allocates in a second while it loads commits or applies them; at rest it is less by far, also with
+	// thousands of clusters.
+	busy = 32 << 20
 	// restTime is how long it must not have been busy until memory is returned.
 	restTime = 5 * time.Second
 	// minUnused is how much of the heap must be unused for that, besides half as much as is live.
@@ -29,7 +29,7 @@ const (
 const (
 	busyGarbage = 100
 	restGarbage = 50
-	minLarge    = 128 << 20
+	minLarge    = 512 << 20
 )
 
 // memoryRefresh is the time between two looks at the limit of the container, which can be resized
@@ -101,7 +101,7 @@ func (k memoryKeeper) run(ctx context.Context) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	defer k.gcPercent(busyGarbage)
-	before, busy, returned, resting := k.heap().allocated, true, false, time.Duration(0)
+	before, atRest, returned, resting := k.heap().allocated, false, false, time.Duration(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -111,9 +111,9 @@ func (k memoryKeeper) run(ctx context.Context) error {
 		h := k.heap()
 		grown := h.allocated - before
 		before = h.allocated
-		if grown > max(minBusy, h.live/busyPart) {
-			if resting = 0; !busy {
-				busy, returned = true, false
+		if grown > busy {
+			if resting = 0; atRest {
+				atRest, returned = false, false
 				k.gcPercent(busyGarbage)
 			}
 			continue
@@ -121,10 +121,10 @@ func (k memoryKeeper) run(ctx context.Context) error {
 		if resting += time.Second; resting < restTime {
 			continue
 		}
-		if busy && h.live >= minLarge {
+		if !atRest && h.live >= minLarge {
 			k.gcPercent(restGarbage)
 		}
-		busy = false
+		atRest = true
 		if !returned && h.muchUnused() { // perhaps only after the next collection, which measures what is live
 			returned = true
 			k.free()
