@@ -25,10 +25,10 @@ func (s *session) refusal(ctx context.Context, err error) error {
 		return err
 	}
 	select {
-	case s.last = <-s.newWorks: // the works determine the needed permissions
+	case s.lastWorks = <-s.newWorks: // the works determine the needed permissions
 	default:
 	}
-	s.kinds.Resolve(ctx, kindsOf(s.last)) // nolint:errcheck // kinds that cannot be resolved are left out
+	s.kinds.Resolve(ctx, kindsOf(s.lastWorks)) // nolint:errcheck // kinds that cannot be resolved are left out
 	s.access.RecordRefusal(err)
 	s.review(ctx)
 	if missing := s.access.Forbidden(); len(missing) > 0 {
@@ -55,12 +55,12 @@ func (s *session) review(ctx context.Context) {
 
 // permissionBasis returns the state that the result of needs is derived from.
 func (s *session) permissionBasis() permission.Basis {
-	b := permission.Basis{Count: len(s.last), Kinds: s.kinds.Count(), Leaving: s.leaving}
+	b := permission.Basis{Count: len(s.lastWorks), Kinds: s.kinds.Count(), Leaving: s.leaving}
 	if jobs := s.Jobs.Namespaces(); len(jobs) > 0 {
 		b.Jobs = strings.Join(slices.Sorted(maps.Keys(jobs)), ",")
 	}
 	if b.Count > 0 {
-		b.Works = weak.Make(&s.last[0])
+		b.Works = weak.Make(&s.lastWorks[0])
 	}
 	return b
 }
@@ -72,7 +72,7 @@ func (s *session) reviewMissing(ctx context.Context) {
 	if len(missing) == 0 || time.Now().Before(s.access.NextRetry()) {
 		return
 	}
-	if needs, complete := s.needs(); complete && s.introduced && s.last != nil {
+	if needs, complete := s.needs(); complete && s.introduced && s.lastWorks != nil {
 		missing = slices.DeleteFunc(slices.Clone(missing), func(p rbac.Permission) bool { return !slices.Contains(needs, p) })
 	}
 	s.reportAccess(s.access.Update(ctx, s.conn, missing))
@@ -102,7 +102,7 @@ func (s *session) needs() (needs []rbac.Permission, complete bool) {
 		complete = complete && known
 		return known
 	}
-	for _, w := range s.last {
+	for _, w := range s.lastWorks {
 		content.Releases = content.Releases || w.Abandon
 		for _, m := range w.Manifests {
 			add(m.Object.Content.GroupVersionKind(), m.ID.Namespace)

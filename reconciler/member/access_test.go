@@ -288,7 +288,7 @@ func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
 // permissions again.
 func TestRecentReviewComputesNoPermissions(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
-	s.last = []*work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}}
+	s.lastWorks = []*work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}}
 	s.access.Review(t.Context(), s.conn, s.permissionBasis(), func() []rbac.Permission { return nil })
 	s.access.RecordRefusal(apierrors.NewForbidden(inventory.ConfigMaps.GroupResource(), "one", errors.New("no")))
 	if n := testing.AllocsPerRun(10, func() { s.review(context.Background()) }); n > 0 {

@@ -41,9 +41,9 @@ type Agent struct {
 	skipped           atomic.Bool
 	newMembership     chan protocol.Membership
 	newDriftDecisions chan protocol.DriftDecisions
-	// last are the works that were last received; only Run uses it. Nil means that none were
+	// lastWorks are the works that were last received; only Run uses it. Nil means that none were
 	// received yet.
-	last       []*work.Work
+	lastWorks  []*work.Work
 	membership protocol.Membership
 	// check requests that everything is checked again.
 	check chan struct{}
@@ -79,8 +79,8 @@ type Agent struct {
 	// silentFor limits the log lines about a cluster that does not answer. During a session,
 	// only its probes use it.
 	silentFor retry.LogLimiter
-	// holderLog limits the log lines about another fleet that holds the cluster.
-	holderLog retry.LogLimiter
+	// claimLog limits the log lines about another fleet that has claimed the cluster.
+	claimLog retry.LogLimiter
 }
 
 // New returns an agent that does nothing until it runs.
@@ -167,8 +167,8 @@ func (a *Agent) Leave() <-chan struct{} {
 	return a.left
 }
 
-// answers logs that the cluster does not answer and why, or that it answers again.
-func (a *Agent) answers(err error) {
+// logAnswer logs that the cluster does not answer and why, or that it answers again.
+func (a *Agent) logAnswer(err error) {
 	switch {
 	case err == nil && a.silentFor != (retry.LogLimiter{}):
 		a.silentFor = retry.LogLimiter{}
@@ -194,7 +194,7 @@ func (a *Agent) seen(p probe.Result) protocol.ClusterSeen {
 func (a *Agent) publishProbe(p probe.Result) {
 	a.access.RecordRefusal(p.Err)
 	a.config.Report(a.seen(p))
-	a.answers(p.Err)
+	a.logAnswer(p.Err)
 }
 
 // rememberState records the identity and the version of the cluster that a probe has found, and
@@ -254,20 +254,20 @@ func (a *Agent) takeRestore() protocol.Restore {
 	return protocol.Restore{At: time.Now(), Why: why}
 }
 
-// logHolder logs that another fleet holds the cluster, or no longer does.
-func (a *Agent) logHolder(store *inventory.Store, uid string) {
+// logClaimant logs that another fleet has claimed the cluster, or no longer has.
+func (a *Agent) logClaimant(store *inventory.Store, uid string) {
 	switch holder := store.OtherMember(); {
-	case !store.ClaimedByOther() && a.holderLog != (retry.LogLimiter{}):
-		a.holderLog = retry.LogLimiter{}
+	case !store.ClaimedByOther() && a.claimLog != (retry.LogLimiter{}):
+		a.claimLog = retry.LogLimiter{}
 		a.config.Log.Info("cluster is not held by another fleet or member any more", "cluster", a.config.Name)
 	case holder != "":
-		if a.holderLog.Due(holder) {
+		if a.claimLog.Due(holder) {
 			a.config.Log.Error("another member of the fleet is the same cluster and holds it; nothing is written to it under this name",
 				"cluster", a.config.Name, "holder", holder, "uid", uid)
 		}
 	default:
 		for _, o := range store.Holders() {
-			if a.holderLog.Due(o.ID) {
+			if a.claimLog.Due(o.ID) {
 				a.config.Log.Error("cluster is held by another fleet of the same name; nothing is written to it",
 					"cluster", a.config.Name, "fleet", a.config.Fleet, "holder", cmp.Or(o.ID, protocol.NoID), "source", o.Source)
 			}

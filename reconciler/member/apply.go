@@ -271,9 +271,9 @@ func (a *applier) findInCollection(ctx context.Context, at collection, tasks []*
 	}
 }
 
-// findTasks returns the tasks that some objects need, about how many is known, and the stale objects among them.
-func (a *applier) findTasks(ids map[api.ID]bool, about int) (tasks []apply.Task, prune []owned.Stale) {
-	tasks = make([]apply.Task, 0, about)
+// findTasks returns the tasks that some objects need, and the stale objects among them. It makes room for an expected number of tasks.
+func (a *applier) findTasks(ids map[api.ID]bool, expected int) (tasks []apply.Task, prune []owned.Stale) {
+	tasks = make([]apply.Task, 0, expected)
 	listing := a.owned.ListingsFor(len(ids))
 	for id := range ids {
 		stales := a.owned.StalesIn(id, listing(id))

@@ -133,9 +133,9 @@ func (dr *driftRecorder) accepts(t apply.Task, l *observed.Object) bool {
 		(dr.memory.State(t.Placement, t.Manifest.ID) == api.DriftHeld || added.State.AwaitsDecision(added.Rule))
 }
 
-// left yields the objects whose drift is held, or to which others have added something. Their values have to be compared, since
+// notReverted yields the objects whose drift is held, or to which others have added something. Their values have to be compared, since
 // ownership does not show every change that was made before this connection.
-func (dr *driftRecorder) left() iter.Seq[api.ID] {
+func (dr *driftRecorder) notReverted() iter.Seq[api.ID] {
 	return func(yield func(api.ID) bool) {
 		for _, memory := range []drift.Memory{dr.memory, dr.additions} {
 			for _, of := range memory {

@@ -51,7 +51,7 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	}
 	var reported []protocol.Owner
 	second.cfg.Report = func(o protocol.Observation) { reported = o.(protocol.ClusterSeen).Owners }
-	if err := second.checkHolder(t.Context()); err != nil || !second.observingOnly {
+	if err := second.checkClaim(t.Context()); err != nil || !second.observingOnly {
 		t.Errorf("the second does not stand back: %v", err)
 	}
 	if want := []protocol.Owner{{ID: "ours", Source: here.Source}}; !slices.Equal(reported, want) {

@@ -72,7 +72,7 @@ func (a *Agent) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		s, err := a.arrive(ctx, lost)
 		if err == nil {
-			a.answers(nil)
+			a.logAnswer(nil)
 			lost = 0
 			began := time.Now()
 			err = s.run(ctx)
@@ -83,10 +83,10 @@ func (a *Agent) Run(ctx context.Context) {
 		a.connection.Memory.Reset()
 		if connection.IsExceeded(err) { // although the server answers, so that lost does not grow
 			a.config.Metrics.OverBudget.Inc(a.config.Name)
-			a.lost(ctx, connection.GivenUp(err), overBudget.Next(30*time.Second, 10*time.Minute))
+			a.reportLost(ctx, connection.GivenUp(err), overBudget.Next(30*time.Second, 10*time.Minute))
 			continue
 		}
-		a.lost(ctx, err, lost.Next(time.Second, 30*time.Second))
+		a.reportLost(ctx, err, lost.Next(time.Second, 30*time.Second))
 	}
 }
 
@@ -99,13 +99,13 @@ func (a *Agent) arrive(ctx context.Context, lost retry.Backoff) (*session, error
 	return a.open(ctx)
 }
 
-// lost reports that there is no connection, and waits before the next attempt, unless ctx is
+// reportLost reports that there is no connection, and waits before the next attempt, unless ctx is
 // done.
-func (a *Agent) lost(ctx context.Context, err error, wait time.Duration) {
+func (a *Agent) reportLost(ctx context.Context, err error, wait time.Duration) {
 	if ctx.Err() != nil {
 		return
 	}
-	a.answers(err)
+	a.logAnswer(err)
 	seen := protocol.ClusterSeen{Cluster: a.config.Name, At: time.Now(), Error: connection.Cut(err.Error())}
 	// A session that gives its connection up has had answers until then: the permissions are missing all the same.
 	if _, ok := errors.AsType[*ForbiddenError](err); ok || errors.Is(err, errReconnect) {
@@ -173,22 +173,22 @@ func (s *session) start(ctx context.Context) error {
 	s.sweeper.schedule()
 	s.prober.Start(ctx, s.health.UID)
 	s.receiveFleet()
-	s.logHolder(s.store, s.health.UID)
+	s.logClaimant(s.store, s.health.UID)
 	if s.observingOnly = s.store.ClaimedByOther(); s.observingOnly {
-		s.schedule(holderRetry)
+		s.schedule(claimRetry)
 	}
-	defer s.handled(ctx)
-	if s.last == nil {
+	defer s.afterHandling(ctx)
+	if s.lastWorks == nil {
 		return nil
 	}
-	s.setWorks(s.last)
+	s.setWorks(s.lastWorks)
 	s.sync(ctx)
-	return s.checkHolder(ctx)
+	return s.checkClaim(ctx)
 }
 
-// handled is called after each call of handle. It reviews permissions if a request was refused, lets
+// afterHandling is called after each call of handle. It reviews permissions if a request was refused, lets
 // new watches be opened, and drops data that is not needed any more.
-func (s *session) handled(ctx context.Context) {
+func (s *session) afterHandling(ctx context.Context) {
 	s.review(ctx)
 	s.watch.AllowOpen()
 	s.desired.ForgetSecrets()
@@ -218,7 +218,7 @@ func (s *session) wait(ctx context.Context) wakeReason {
 	if s.leaving {
 		leave = nil
 	}
-	if s.last == nil {
+	if s.lastWorks == nil {
 		check = nil // before the first works there is nothing to check
 	}
 	select {
@@ -228,7 +228,7 @@ func (s *session) wait(ctx context.Context) wakeReason {
 		return byLeave
 	case s.membership = <-s.newMembership:
 		return byFleet
-	case s.last = <-s.newWorks:
+	case s.lastWorks = <-s.newWorks:
 		return byWorks
 	case s.drifts.decisions = <-s.newDriftDecisions:
 		return byDriftDecision
@@ -240,7 +240,7 @@ func (s *session) wait(ctx context.Context) wakeReason {
 		return bySweep
 	case <-s.retry.C:
 		return byRetry
-	case s.found = <-s.prober.Results:
+	case s.newProbe = <-s.prober.Results:
 		return byProbe
 	case s.job = <-s.Jobs.Requests:
 		return byJob
@@ -249,7 +249,7 @@ func (s *session) wait(ctx context.Context) wakeReason {
 
 // handle does what the session was woken for. An error ends the session.
 func (s *session) handle(ctx context.Context, woken wakeReason) error {
-	defer s.handled(ctx)
+	defer s.afterHandling(ctx)
 	if err := s.record.overBudget(); err != nil {
 		if woken == byJob {
 			s.job.Refuse("the connection is given up")
@@ -267,13 +267,13 @@ func (s *session) handle(ctx context.Context, woken wakeReason) error {
 	if err := s.act(ctx, woken); err != nil {
 		return err
 	}
-	return s.checkHolder(ctx)
+	return s.checkClaim(ctx)
 }
 
 // runJob runs the Job of a gate where the fleet may write.
 func runJob(ctx context.Context, s *session) {
 	switch {
-	case s.leaving || s.last == nil || s.observingOnly || s.store.ClaimedByOther():
+	case s.leaving || s.lastWorks == nil || s.observingOnly || s.store.ClaimedByOther():
 		s.job.Refuse("gitfleet does not write to the cluster at present")
 	case s.conn.CutOff():
 		s.job.Refuse("the API server does not answer")
@@ -282,7 +282,7 @@ func runJob(ctx context.Context, s *session) {
 	}
 }
 
-// act is handle on a cluster that no other fleet holds.
+// act is handle on a cluster that no other fleet has claimed.
 func (s *session) act(ctx context.Context, woken wakeReason) error {
 	switch woken {
 	case byLeave:
@@ -290,10 +290,10 @@ func (s *session) act(ctx context.Context, woken wakeReason) error {
 		s.retry.Reset(0)
 	case byWorks:
 		before := s.Works()
-		s.setWorks(s.last)
+		s.setWorks(s.lastWorks)
 		s.syncWorks(ctx, before)
 	case byDriftDecision:
-		s.resolve(ctx)
+		s.followDecisions(ctx)
 	case byCheck:
 		s.recheck(ctx)
 	case byChanges:
@@ -304,7 +304,7 @@ func (s *session) act(ctx context.Context, woken wakeReason) error {
 		}
 		return err
 	case bySweep:
-		s.sweepOn(ctx)
+		s.sweepStep(ctx)
 	case byRetry:
 		if s.leaving {
 			s.leaveCluster(ctx)
@@ -312,8 +312,8 @@ func (s *session) act(ctx context.Context, woken wakeReason) error {
 			s.retryDue(ctx)
 		}
 	case byProbe:
-		p := *s.found
-		s.found = nil
+		p := *s.newProbe
+		s.newProbe = nil
 		return s.probed(ctx, p)
 	}
 	return nil

@@ -90,8 +90,8 @@ func TestUnreachableClusterIsLoggedOnce(t *testing.T) {
 		err := &net.OpError{Op: "read", Net: "tcp", Source: at(50000 + port), Addr: at(6443), Err: io.ErrUnexpectedEOF}
 		s.publishProbe(probe.Result{At: time.Now(), Err: err})
 	}
-	s.answers(nil)
-	s.answers(nil)
+	s.logAnswer(nil)
+	s.logAnswer(nil)
 	if text := logged.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "cluster lost; trying again") || !strings.Contains(text, "cluster answers again") {
 		t.Errorf("logged:\n%s", text)
 	}

@@ -9,11 +9,11 @@ import (
 // fleet. A session writes nothing to a cluster whose inventories or claim have another ID: no object,
 // label, inventory or namespace.
 //
-// Nor does it write to a cluster that another member of this fleet holds, or whose identity is not
+// Nor does it write to a cluster that another member of this fleet has claimed, or whose identity is not
 // confirmed, for example because the kubeconfig now leads to another cluster.
 
-// holderRetry is the time between two checks whether another fleet still holds the cluster.
-const holderRetry = time.Minute
+// claimRetry is the time between two checks whether another fleet still claims the cluster.
+const claimRetry = time.Minute
 
 // receiveFleet uses the membership of the last call of SetMembership.
 func (s *session) receiveFleet() {
@@ -24,15 +24,15 @@ func (s *session) receiveFleet() {
 	s.store.SetMembership(s.membership)
 }
 
-// observeOnly replaces act on a cluster that another fleet holds. It writes nothing. Once no
-// other fleet holds the cluster, everything is reconciled.
+// observeOnly replaces act on a cluster that another fleet has claimed. It writes nothing. Once no
+// other fleet claims the cluster, everything is reconciled.
 func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 	look := !s.store.ClaimedByOther() // a new membership says that the cluster is ours
 	switch woken {
 	case byLeave:
 		s.leaving = true
 	case byWorks:
-		s.setWorks(s.last)
+		s.setWorks(s.lastWorks)
 	case byChanges:
 		look = len(s.store.WrittenByOthers(s.observer.recordChanges())) > 0 || look
 	case byCheck, byRetry:
@@ -40,8 +40,8 @@ func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 	case bySweep:
 		s.sweeper.schedule()
 	case byProbe:
-		p := *s.found
-		s.found = nil
+		p := *s.newProbe
+		s.newProbe = nil
 		if err := s.probed(ctx, p); err != nil {
 			return err
 		}
@@ -58,19 +58,19 @@ func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 		}
 		s.reportHoldings()
 	}
-	s.logHolder(s.store, s.health.UID)
+	s.logClaimant(s.store, s.health.UID)
 	s.observingOnly = s.store.ClaimedByOther()
 	if s.observingOnly {
-		s.schedule(holderRetry)
-	} else if s.last != nil {
+		s.schedule(claimRetry)
+	} else if s.lastWorks != nil {
 		s.sync(ctx)
 	}
 	return nil
 }
 
-// checkHolder begins to observe only if the last pass has found that another fleet has claimed the
+// checkClaim begins to observe only if the last pass has found that another fleet has claimed the
 // cluster.
-func (s *session) checkHolder(ctx context.Context) error {
+func (s *session) checkClaim(ctx context.Context) error {
 	if !s.store.ClaimedByOther() || s.observingOnly {
 		return nil
 	}

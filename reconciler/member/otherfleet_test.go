@@ -78,7 +78,7 @@ func TestJobsOfGatesAreCreatedWhereTheFleetMayWrite(t *testing.T) {
 	}{
 		"ours":             {here, func(*session) {}, true},
 		"another fleet's":  {another, func(*session) {}, false},
-		"not known yet":    {here, func(s *session) { s.last = nil }, false},
+		"not known yet":    {here, func(s *session) { s.lastWorks = nil }, false},
 		"while it is left": {here, func(s *session) { s.leaving = true }, false},
 		"it is silent": {here, func(s *session) {
 			for !s.conn.CutOff() {
@@ -105,7 +105,7 @@ func TestJobsOfGatesAreCreatedWhereTheFleetMayWrite(t *testing.T) {
 		if err := s.inventories.load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.last = []*work.Work{}
+		s.lastWorks = []*work.Work{}
 		test.change(s)
 		done := make(chan error)
 		go func() {
@@ -136,7 +136,7 @@ func TestNothingIsWrittenToAForeignCluster(t *testing.T) {
 		at.Writes = nil
 		s := memberOf(t, here, at)
 		s.sweeper.timer = time.NewTimer(time.Hour)
-		s.last = []*work.Work{{Placement: web, Remove: true, AllowDelete: true}}
+		s.lastWorks = []*work.Work{{Placement: web, Remove: true, AllowDelete: true}}
 		if err := s.inventories.load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestNothingIsWrittenUnderASecondName(t *testing.T) {
 			s.store.SetMembership(test.now)
 			s.store.SetIdentity(test.uid)
 			s.membership = test.now
-			s.last = []*work.Work{{Placement: web, Keep: true}}
+			s.lastWorks = []*work.Work{{Placement: web, Keep: true}}
 			s.store.SetMembership(protocol.Membership{})
 			if err := s.inventories.load(t.Context()); err != nil || s.store.Claimant() != "west" {
 				t.Fatalf("before the fleet is known, the claim names %q (%v)", s.store.Claimant(), err)

@@ -36,7 +36,7 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", connection.Plain(err))
 	}
 	s.record.progress.Postpone(ids)
-	s.blocked = true
+	s.postponed = true
 	s.schedule(inventoryRetry)
 	return false
 }
@@ -61,7 +61,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	tasks, prune := s.applier.findTasks(ids, outdated)
 	tasks, failed := s.inventories.announce(ctx, tasks, touched)
 	if s.store.ClaimedByOther() {
-		return // checkHolder follows
+		return // checkClaim follows
 	}
 	for _, o := range failed {
 		s.record.failure(o)
@@ -101,13 +101,13 @@ func (s *session) checkSuspects(ctx context.Context) {
 	}
 	switch tasks := s.values.tasks(); {
 	case len(tasks) > manySuspects:
-		s.sweepNow(ctx)
+		s.sweepAll(ctx)
 	case len(tasks) > 0:
 		s.handleValueResults(ctx, s.values.check(ctx, tasks))
 	}
 }
 
-// handleValueResults applies objects again that have changed although their metadata does not show
+// handleValueResults applies objects again whose values have changed although their metadata does not show
 // it, and reports them and those whose recorded drift has changed.
 func (s *session) handleValueResults(ctx context.Context, results valueResults) {
 	for id := range results.changed {
@@ -123,10 +123,10 @@ func (s *session) handleValueResults(ctx context.Context, results valueResults) 
 	}
 }
 
-// sweepOn runs one step of a sweep: it checks what no watch has reported and lists one more kind.
-func (s *session) sweepOn(ctx context.Context) {
+// sweepStep runs one step of a sweep: it checks what no watch has reported and lists one more kind.
+func (s *session) sweepStep(ctx context.Context) {
 	defer s.sweeper.schedule()
-	if s.conn.CutOff() || s.leaving || s.blocked {
+	if s.conn.CutOff() || s.leaving || s.postponed {
 		return
 	}
 	if !s.sweeper.busy {
@@ -138,9 +138,9 @@ func (s *session) sweepOn(ctx context.Context) {
 	}
 }
 
-// sweepNow runs a whole sweep, because a user requested it or because very much was written.
+// sweepAll runs a whole sweep, because a user requested it or because very much was written.
 // What no watch has reported is checked in the next step.
-func (s *session) sweepNow(ctx context.Context) {
+func (s *session) sweepAll(ctx context.Context) {
 	s.sweeper.busy, s.sweeper.remaining = true, nil
 	for _, gvk := range s.sweeper.watchedKinds() {
 		if s.conn.CutOff() {

@@ -216,7 +216,7 @@ func (p *Preview) MissingPermissions(ctx context.Context, works []*work.Work, na
 	if err := p.learn(ctx, works); err != nil {
 		return nil, err
 	}
-	p.s.last = works
+	p.s.lastWorks = works
 	for _, namespace := range namespaces {
 		p.s.Jobs.Need(namespace)
 	}

@@ -150,7 +150,7 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 // A pass that could not be made is tried again soon, whatever else is processed meanwhile.
 func TestBlockedPassKeepsItsRetry(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
-	s.blocked = true
+	s.postponed = true
 	s.schedule(time.Minute)
 	s.reschedule()
 	if !s.retry.Stop() {

@@ -54,16 +54,17 @@ type session struct {
 	expressions *availability.Expressions
 	prober      *probe.Prober
 	retry       *time.Timer
-	found       *probe.Result // the newest, until it is processed
-	job         gatejob.Request
+	// newProbe is the newest result of a probe, until it is processed.
+	newProbe *probe.Result
+	job      gatejob.Request
 	// observingOnly says that another fleet had claimed the cluster, and nothing was written.
 	observingOnly bool
 	// reconciled says that the last pass was complete, so that every work is reconciled.
 	reconciled bool
-	// blocked says that the last pass could not be made, and unknown limits the log lines about
+	// postponed says that the last pass could not be made, and unknown limits the log lines about
 	// kinds that are not known.
-	blocked bool
-	unknown retry.LogLimiter
+	postponed bool
+	unknown   retry.LogLimiter
 	// readNext is when unavailable objects that no watch reports are read again.
 	readNext time.Time
 	// filled is when the last pass ended that has applied many objects over the connection in use; zero if none has.
@@ -89,35 +90,32 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions, Interrupted: prober.SuspectRestore,
 	})
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Notify, Log: cfg.Log})
-	state := &desired.State{}
-	as := state.View()
-	owns := owned.New(as)
-	o := owns.View()
 	c.store = inventory.NewStore(conn, a.membership, inventory.Config{
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: objects, Serials: &a.serials, Log: cfg.Log,
 	})
-	toDo := progress.New()
-	p := toDo.View()
-	s := &session{Agent: a, cluster: c, View: as, desired: state, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
+	wanted := &desired.State{}
+	has, toDo := owned.New(wanted.View()), progress.New()
+	v, o, p := wanted.View(), has.View(), toDo.View()
+	s := &session{Agent: a, cluster: c, View: v, desired: wanted, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
 	s.retry.Stop()
-	s.inventories = &inventories{cluster: c, View: as, owned: owns, progress: p}
-	s.history = &journal{cluster: c, View: as, deletions: a.deletions}
-	s.drifts = &driftRecorder{cluster: c, View: as, progress: p, driftState: &a.drifted}
-	s.brake = &deletionBrake{cluster: c, View: as, owned: o, progress: p, blocked: map[api.ID]blockedDeletion{}}
+	s.inventories = &inventories{cluster: c, View: v, owned: has, progress: p}
+	s.history = &journal{cluster: c, View: v, deletions: a.deletions}
+	s.drifts = &driftRecorder{cluster: c, View: v, progress: p, driftState: &a.drifted}
+	s.brake = &deletionBrake{cluster: c, View: v, owned: o, progress: p, blocked: map[api.ID]blockedDeletion{}}
 	s.record = &recorder{
-		cluster: c, View: as, owned: o, progress: toDo, inventories: s.inventories, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects,
+		cluster: c, View: v, owned: o, progress: toDo, inventories: s.inventories, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects,
 		ended: map[api.PlacementKey]bool{}, fresh: map[string]bool{}, written: &a.written,
 	}
-	s.observer = &observer{cluster: c, View: as, owned: o, progress: p, record: s.record}
-	s.applier = &applier{cluster: c, View: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
+	s.observer = &observer{cluster: c, View: v, owned: o, progress: p, record: s.record}
+	s.applier = &applier{cluster: c, View: v, owned: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
 	s.pruner = &pruner{
-		cluster: c, View: as, owned: o, progress: p, brake: s.brake, inventories: s.inventories, record: s.record,
+		cluster: c, View: v, owned: o, progress: p, brake: s.brake, inventories: s.inventories, record: s.record,
 		content: &content.Checker{Conn: conn, Fleet: cfg.Fleet, Owns: o.IsListed, Timeout: cfg.Timeout},
 	}
-	s.values = &valueChecker{cluster: c, View: as, progress: p, applier: s.applier, drifts: s.drifts}
+	s.values = &valueChecker{cluster: c, View: v, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, View: as, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, record: s.record, serials: &a.serials,
+		cluster: c, View: v, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, record: s.record, serials: &a.serials,
 	}
 	return s
 }
@@ -143,7 +141,7 @@ const (
 func (s *session) setWorks(works []*work.Work) {
 	was, before := s.Works(), s.Wanted()
 	if len(was) == 0 {
-		s.record.progress.Suspect(slices.Collect(s.drifts.left())...)
+		s.record.progress.Suspect(slices.Collect(s.drifts.notReverted())...)
 	}
 	for _, w := range works {
 		old, ok := was.Find(w.Placement)
@@ -165,7 +163,7 @@ func (s *session) setWorks(works []*work.Work) {
 	}
 	s.drifts.memory.Forget(s.Works().Find)
 	s.drifts.additions.Forget(s.Works().Find)
-	s.record.progress.Suspect(slices.Collect(s.drifts.otherRules())...)
+	s.record.progress.Suspect(slices.Collect(s.drifts.otherRule())...)
 }
 
 // moveOn makes watches resume over a connection with the new credentials, and closes the other
@@ -202,7 +200,7 @@ func (s *session) schedule(d time.Duration) { s.retry.Reset(max(d, time.Millisec
 // reschedule sets the timer to the earliest retry. While the cluster is being left, or after a pass
 // that could not be made, the timer is already set.
 func (s *session) reschedule() {
-	if s.leaving || s.blocked {
+	if s.leaving || s.postponed {
 		return
 	}
 	var first time.Time

@@ -82,7 +82,7 @@ func TestSkippedWorksHaveEverythingReported(t *testing.T) {
 			s.Set([]*work.Work{})
 		}
 		s.Set(works("2"))
-		s.last = <-s.newWorks
+		s.lastWorks = <-s.newWorks
 		if err := s.act(t.Context(), byWorks); err != nil {
 			t.Fatal(err)
 		}

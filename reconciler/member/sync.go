@@ -38,7 +38,7 @@ func (s *session) syncWorks(ctx context.Context, before desired.Works) {
 		}
 	}
 	skipped := s.skipped.Swap(false)
-	if skipped || !s.reconciled || s.blocked || s.unlisted || s.leaving || len(s.brake.blocked) > 0 || len(s.brake.recreations()) > 0 || s.owned.AnyStale() {
+	if skipped || !s.reconciled || s.postponed || s.unlisted || s.leaving || len(s.brake.blocked) > 0 || len(s.brake.recreations()) > 0 || s.owned.AnyStale() {
 		s.sync(ctx)
 		return
 	}
@@ -66,7 +66,7 @@ func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
 		}
 		s.record.progress.Compared(time.Now())
 	}
-	s.blocked, s.reconciled = false, false
+	s.postponed, s.reconciled = false, false
 	if len(ids) == 0 {
 		s.saveInventories(ctx, map[api.PlacementKey]bool{}) // an empty inventory may have to be removed
 		s.reschedule()
@@ -81,7 +81,7 @@ func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
 		s.checkSuspects(ctx)
 	}
 	s.observer.unwatch()
-	if s.reconciled = ctx.Err() == nil && !s.conn.CutOff() && !s.blocked; s.reconciled {
+	if s.reconciled = ctx.Err() == nil && !s.conn.CutOff() && !s.postponed; s.reconciled {
 		s.record.progress.AllTried()
 	}
 	return true
@@ -126,9 +126,9 @@ func (s *session) recheck(ctx context.Context) {
 	s.record.progress.RetryAll()
 	s.kinds.RetryLookups(nil)
 	s.record.progress.VerifyAgain()
-	if s.last != nil && !s.leaving {
+	if s.lastWorks != nil && !s.leaving {
 		s.sync(ctx)
-		s.sweepNow(ctx)
+		s.sweepAll(ctx)
 	}
 }
 
@@ -156,7 +156,7 @@ func (s *session) processChanges(ctx context.Context) (lost bool, err error) {
 // retryDue retries the failures that are due.
 func (s *session) retryDue(ctx context.Context) {
 	s.reviewMissing(ctx)
-	if s.blocked {
+	if s.postponed {
 		s.sync(ctx)
 		return
 	}
@@ -190,7 +190,7 @@ func (s *session) retryDue(ctx context.Context) {
 	if !now.Before(s.readNext) {
 		s.readNext = now.Add(unfollowedInterval)
 		for _, id := range slices.Collect(s.applier.unfollowed()) {
-			s.record.read(id, nil) // so that it is read
+			s.record.read(id, nil) // what is not known is read by the pass
 			due[id] = true
 		}
 	}
@@ -260,8 +260,8 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 	return nil
 }
 
-// resolve executes the decisions about held drifts.
-func (s *session) resolve(ctx context.Context) {
+// followDecisions does what was decided about held drift, and about additions that were offered.
+func (s *session) followDecisions(ctx context.Context) {
 	again, news := map[api.ID]bool{}, map[api.ID]bool{}
 	for key := range s.drifts.decisions {
 		r, known := s.drifts.decision(key)

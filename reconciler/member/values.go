@@ -158,9 +158,9 @@ func (dr *driftRecorder) delayRemoval(w desired.Object, due time.Time) bool {
 	return true
 }
 
-// otherRules yields the objects to which others have added something that is to be offered now and was only reported, or the other way
+// otherRule yields the objects to which others have added something that is to be offered now and was only reported, or the other way
 // round. Their values have to be compared.
-func (dr *driftRecorder) otherRules() iter.Seq[api.ID] {
+func (dr *driftRecorder) otherRule() iter.Seq[api.ID] {
 	return func(yield func(api.ID) bool) {
 		for p, of := range dr.additions {
 			for id, d := range of {
