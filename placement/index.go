@@ -2,7 +2,6 @@ package placement
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -92,7 +91,7 @@ func (x *Index) suggestName(in kindKey, name string) string {
 		names = append(names, x.entries[at].object.ID.Name)
 	}
 	if near := api.Closest(name, names); near != "" {
-		return fmt.Sprintf("; did you mean %s?", near)
+		return "; " + api.DidYouMean(near)
 	}
 	return ""
 }
@@ -123,7 +122,7 @@ func (x *Index) suggestKind(gk api.GroupKind) string {
 	if kinds[kind].Empty() {
 		return ""
 	}
-	return fmt.Sprintf("; did you mean %s?", kinds[kind])
+	return "; " + api.DidYouMean(kinds[kind].String())
 }
 
 // kindOrder orders kinds by name; the group is ignored. It is the order of statuses and content

@@ -45,11 +45,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 			names = append(names, below.Name())
 		}
 	}
-	text := fmt.Sprintf("there is no command \"%s %s\"", cmd.CommandPath(), args[0])
-	if near := api.Closest(args[0], names); near != "" {
-		return fmt.Errorf("%s; did you mean %s?", text, near)
-	}
-	return fmt.Errorf("%s; see \"%s --help\"", text, cmd.CommandPath())
+	return fmt.Errorf("there is no command \"%s %s\"; %s", cmd.CommandPath(), args[0], api.Suggest(args[0], names, fmt.Sprintf("see \"%s --help\"", cmd.CommandPath())))
 }
 
 // flagError says what to use instead of a flag that does not exist: a setting of the
@@ -71,7 +67,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
 	text := fmt.Sprintf("--%s is not a flag of \"%s\"", name, cmd.CommandPath())
 	if near := api.Closest(name, flags); near != "" {
-		return fmt.Errorf("%s; did you mean --%s?", text, near)
+		return fmt.Errorf("%s; %s", text, api.DidYouMean("--"+near))
 	}
 	return fmt.Errorf("%s; see \"%s --help\"", text, cmd.CommandPath())
 }

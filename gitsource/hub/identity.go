@@ -103,7 +103,7 @@ func validateUnsupported(r *document.Report, gvk runtimeschema.GroupVersionKind)
 	case slices.Contains(writtenByControllers, gvk.Kind):
 		r.Warnf(r.Field("kind"), "%s is written by controllers and has no effect in Git; remove it", gvk.Kind)
 	default:
-		r.Errorf(r.Field("kind"), "unknown kind %s in group %s; %s", gvk.Kind, gvk.Group, schema.DidYouMean(gvk.Kind, kindNames()))
+		r.Errorf(r.Field("kind"), "unknown kind %s in group %s; %s", gvk.Kind, gvk.Group, schema.SuggestKnown(gvk.Kind, kindNames()))
 	}
 }
 

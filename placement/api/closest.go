@@ -21,10 +21,13 @@ func Closest(word string, known []string) string {
 	return best
 }
 
+// DidYouMean returns the end of a message about an unknown word for which another one was probably meant.
+func DidYouMean(word string) string { return "did you mean " + word + "?" }
+
 // Suggest returns the end of a message about an unknown word: the most similar known word, or fix if none is similar.
 func Suggest(word string, known []string, fix string) string {
 	if best := Closest(word, known); best != "" {
-		return "did you mean " + best + "?"
+		return DidYouMean(best)
 	}
 	return fix
 }

@@ -123,7 +123,7 @@ func first(env *cel.Env, variable string, issues *cel.Issues) error {
 	}
 	if found := undeclared.FindStringSubmatch(text); found != nil {
 		if near := api.Closest(found[1], append(slices.Sorted(maps.Keys(env.Functions())), variable)); near != "" {
-			text += "; did you mean " + near + "?"
+			text += "; " + api.DidYouMean(near)
 		}
 	}
 	return located(all[0].Location, text)

@@ -116,7 +116,7 @@ func (v Variable) Value(c Cluster) (string, error) {
 		return v.Fallback, nil
 	}
 	if near := api.Closest(v.Key, slices.Sorted(maps.Keys(values))); near != "" {
-		fix = "did you mean " + near + "? Otherwise " + fix
+		fix = api.DidYouMean(near) + " Otherwise " + fix
 	}
 	return "", &Missing{c.Name, fmt.Sprintf("has no %s; %s, or write a default such as %s:-TEXT}", v.What(), fix, strings.TrimSuffix(v.Text, "}"))}
 }

@@ -136,7 +136,7 @@ func (e *UnknownError) Error() string {
 		return text + ", and no other either"
 	}
 	if near := e.suggestion(); near != "" {
-		return text + "; did you mean " + near + "?"
+		return text + "; " + api.DidYouMean(near)
 	}
 	text += "; there are " + strings.Join(e.Exist[:min(few, len(e.Exist))], ", ")
 	if more := len(e.Exist) - few; more > 0 {

@@ -41,7 +41,7 @@ func validateKindMode(text, mode string) error {
 		names = append(names, other.Kind)
 	}
 	if i := slices.Index(names, api.Closest(kind.Kind, names)); i >= 0 {
-		return fmt.Errorf("%s; did you mean %s?", what, strings.TrimPrefix(similar[i].Group+"/"+similar[i].Kind, "/"))
+		return fmt.Errorf("%s; %s", what, api.DidYouMean(strings.TrimPrefix(similar[i].Group+"/"+similar[i].Kind, "/")))
 	}
 	if kind.Group == "" {
 		return fmt.Errorf("%s; write GROUP/KIND, such as apps/Deployment", what)

@@ -272,7 +272,7 @@ func settingMeant(key string, known []string) string {
 	if near == "" {
 		return ""
 	}
-	return fmt.Sprintf("; did you mean %s?", near)
+	return "; " + api.DidYouMean(near)
 }
 
 // settingKeys returns the keys of all settings, in the order of the fields, and of their

@@ -49,7 +49,7 @@ var failureRules = []failureRule{
 		return fmt.Sprintf("no Deployment, StatefulSet, ReplicaSet or ReplicationController among the resources is named %s; %s", found[1], suggestName(b, parts, "Deployment", found[1], "correct the name"))
 	}},
 	{regexp.MustCompile(`Unexpected kind: (\S+)`), []string{"patches"}, func(_ *builder, _ []*kustomization, found []string) string {
-		return fmt.Sprintf("%q is no operation of a JSON patch; %s", found[1], schema.DidYouMean(found[1], []string{"add", "copy", "move", "remove", "replace", "test"}))
+		return fmt.Sprintf("%q is no operation of a JSON patch; %s", found[1], schema.SuggestKnown(found[1], []string{"add", "copy", "move", "remove", "replace", "test"}))
 	}},
 	{regexp.MustCompile(`(\w+) operation does not apply: doc is missing (?:path|key): "?([^\s":]+)`), []string{"patches", "patchesJson6902"}, missingField},
 	{regexp.MustCompile(`error in (remove) for path: '([^']+)': Unable to remove nonexistent key`), []string{"patches", "patchesJson6902"}, missingField},
@@ -111,7 +111,7 @@ func suggestName(b *builder, parts []*kustomization, kind, name, fix string) str
 		}
 	}
 	if near := api.Closest(name, names); near != "" && near != name {
-		return "did you mean " + near + "?"
+		return api.DidYouMean(near)
 	}
 	return fix
 }

@@ -153,7 +153,7 @@ func (f *mentionFinder) generator(p *document.FieldPath, kind string, g types.Ge
 		f.r.Errorf(p.Child("name"), "missing; write the name of the %s", kind)
 	}
 	if g.Behavior != "" && types.NewGenerationBehavior(g.Behavior) == types.BehaviorUnspecified {
-		f.r.Warnf(p.Child("behavior"), "kustomize takes %q for create; %s", g.Behavior, schema.DidYouMean(g.Behavior, []string{"create", "merge", "replace"}))
+		f.r.Warnf(p.Child("behavior"), "kustomize takes %q for create; %s", g.Behavior, schema.SuggestKnown(g.Behavior, []string{"create", "merge", "replace"}))
 	}
 	s := g.KvPairSources
 	for i, source := range s.FileSources {

@@ -60,7 +60,7 @@ func (f *mentionFinder) reportUnknown(n *yaml.Node, t reflect.Type, p *document.
 			if of := typeOfField(t, name); of != nil {
 				any = f.reportUnknown(n.Content[i+1], of, p.Child(name)) || any
 			} else {
-				f.r.Errorf(p.Child(name), "unknown field; %s", schema.DidYouMean(name, schema.FieldNames(t)))
+				f.r.Errorf(p.Child(name), "unknown field; %s", schema.SuggestKnown(name, schema.FieldNames(t)))
 				any = true
 			}
 		}
@@ -122,7 +122,7 @@ func (f *mentionFinder) find() {
 	}
 	if sort := k.SortOptions; sort != nil {
 		if orders := []string{string(types.FIFOSortOrder), string(types.LegacySortOrder)}; !slices.Contains(orders, string(sort.Order)) {
-			f.r.Errorf(top.Child("sortOptions", "order"), "%q is no order of kustomize; %s", sort.Order, schema.DidYouMean(string(sort.Order), orders))
+			f.r.Errorf(top.Child("sortOptions", "order"), "%q is no order of kustomize; %s", sort.Order, schema.SuggestKnown(string(sort.Order), orders))
 		}
 	}
 	for i, image := range k.Images {

@@ -113,10 +113,10 @@ func nearTarget(b *builder, t *patchTarget) string {
 		}
 	}
 	if near := api.Closest(t.selector.Name, names); near != "" && near != t.selector.Name {
-		return "did you mean the name " + near + "?"
+		return api.DidYouMean("the name " + near)
 	}
 	if near := api.Closest(t.selector.Kind, kinds); near != "" && near != t.selector.Kind {
-		return "did you mean the kind " + near + "?"
+		return api.DidYouMean("the kind " + near)
 	}
 	return "correct it, or remove the patch"
 }

@@ -125,7 +125,7 @@ func (c *comparison) mapping(m map[string]any, is shape, here *level) {
 
 func (c *comparison) unknown(m map[string]any, key string, here *level) {
 	if c.own != nil {
-		c.report(here.at.Child(key), "unknown field; "+DidYouMean(key, here.fields.names()))
+		c.report(here.at.Child(key), "unknown field; "+SuggestKnown(key, here.fields.names()))
 		delete(m, key)
 		return
 	}
@@ -134,7 +134,7 @@ func (c *comparison) unknown(m map[string]any, key string, here *level) {
 		at = here.at // an unknown key may be a secret value
 	}
 	if meant := here.suggestion(key); meant != "" {
-		message += "; did you mean " + meant + "?"
+		message += "; " + api.DidYouMean(meant)
 	}
 	c.report(at, message)
 	c.r.Mute(here.at.Child(key)) // the field that is meant is not missing
@@ -177,9 +177,9 @@ func has(fields fieldSet, name string) bool {
 	return known
 }
 
-// DidYouMean returns the end of a message about an unknown word: the most similar known word,
+// SuggestKnown returns the end of a message about an unknown word: the most similar known word,
 // or all known words.
-func DidYouMean(word string, known []string) string {
+func SuggestKnown(word string, known []string) string {
 	return api.Suggest(word, known, "known here: "+strings.Join(known, ", "))
 }
 

@@ -83,7 +83,7 @@ func enumFault(v any, allowed []string) string {
 	default:
 		want += ", not \"" + word + "\""
 		if near := api.Closest(word, allowed); near != "" {
-			want += "; did you mean " + near + "?"
+			want += "; " + api.DidYouMean(near)
 		}
 		return want
 	}

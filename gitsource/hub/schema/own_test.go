@@ -95,12 +95,12 @@ func TestDecodeInAList(t *testing.T) {
 }
 
 // The suggestion is the most similar word, or all words if none is similar.
-func TestDidYouMean(t *testing.T) {
+func TestSuggestKnown(t *testing.T) {
 	for word, want := range map[string]string{
 		"resource": "did you mean resources?",
 		"zzz":      "known here: patches, resources",
 	} {
-		if got := DidYouMean(word, []string{"patches", "resources"}); got != want {
+		if got := SuggestKnown(word, []string{"patches", "resources"}); got != want {
 			t.Errorf("%s: %q, want %q", word, got, want)
 		}
 	}

@@ -97,7 +97,7 @@ func checkServed(r *document.Report, p *document.FieldPath, gvk schema.GroupVers
 		r.Warnf(p.Child("apiVersion"), "%s no %s; remove it", since, gvk.Kind)
 	default:
 		if best := api.Closest(gvk.Kind, kindsIn(gvk.Group)); best != "" {
-			r.Warnf(p.Child("kind"), "%s no such kind in %s; did you mean %s?", since, gvk.GroupVersion(), best)
+			r.Warnf(p.Child("kind"), "%s no such kind in %s; %s", since, gvk.GroupVersion(), api.DidYouMean(best))
 		}
 	}
 }

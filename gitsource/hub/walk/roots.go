@@ -117,7 +117,7 @@ func (w *walker) readRoots(r *document.Report, root string, value any) []string 
 	}
 	for key := range config {
 		if key != "roots" {
-			r.Errorf(r.Field(key), "unknown field; %s", schema.DidYouMean(key, []string{"roots"}))
+			r.Errorf(r.Field(key), "unknown field; %s", schema.SuggestKnown(key, []string{"roots"}))
 		}
 	}
 	list, isList := config["roots"].([]any)
