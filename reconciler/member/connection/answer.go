@@ -26,13 +26,14 @@ func Answer(r rest.Result) ([]byte, error) {
 }
 
 // inOrder sorts what an API server lists in a message, one problem a line and in no order, so that the
-// same problems give the same message.
+// same problems give the same message. It leaves out long values that the message quotes.
 func inOrder(err error) error {
 	const listed = "errors:\n"
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
 		return err
 	}
+	status.ErrStatus.Message = withoutLongValues(status.ErrStatus.Message)
 	before, list, found := strings.Cut(status.ErrStatus.Message, listed)
 	if !found {
 		return err
@@ -41,6 +42,55 @@ func inOrder(err error) error {
 	slices.Sort(lines)
 	status.ErrStatus.Message = before + listed + strings.Join(lines, "\n")
 	return err
+}
+
+// longestValue is the length in bytes of the longest object that a message quotes in full.
+const longestValue = 200
+
+// withoutLongValues shortens objects that the message of an API server quotes, such as the whole pod template of a
+// Job, since what is wrong with them comes after that.
+func withoutLongValues(message string) string {
+	const quoted = "Invalid value: "
+	var out strings.Builder
+	for {
+		before, value, found := strings.Cut(message, quoted)
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		out.WriteString(quoted)
+		if begin, end := objectAt(value); end-begin > longestValue {
+			out.WriteString(value[:begin] + "{…}")
+			value = value[end:]
+		}
+		message = value
+	}
+}
+
+// objectAt returns where an object begins and ends with which a text begins, in JSON or after the name of its type as Go writes it; zero if it
+// begins with anything else.
+func objectAt(text string) (begin, end int) {
+	begin = strings.IndexAny(text, `{":, `)
+	if begin < 0 || text[begin] != '{' {
+		return 0, 0
+	}
+	depth, inString := 0, false
+	for i := begin; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{':
+			depth++
+		case c == '}':
+			if depth--; depth == 0 {
+				return begin, i + 1
+			}
+		}
+	}
+	return 0, 0
 }
 
 // ErrNotObject is returned for a response that is not a Kubernetes object, such as a login page

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -125,5 +126,26 @@ func TestListedProblemsAreSorted(t *testing.T) {
 	}
 	if messages[0] != messages[1] || strings.Index(messages[0], ".spec.a") > strings.Index(messages[0], ".spec.b") {
 		t.Errorf("the messages are %q", messages)
+	}
+}
+
+// A message ends with what is wrong, however long the value is that it quotes.
+func TestLongValuesAreLeftOut(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	tests := map[string]struct{ message, want string }{
+		"a short value":     {`spec: Invalid value: {"a":"b"}: field is immutable`, `spec: Invalid value: {"a":"b"}: field is immutable`},
+		"JSON":              {`spec.template: Invalid value: {"a":{"b":"}\"` + long + `"}}: field is immutable`, `spec.template: Invalid value: {…}: field is immutable`},
+		"a type of Go":      {`spec.template: Invalid value: core.PodTemplateSpec{Name:"` + long + `"}: field is immutable`, `spec.template: Invalid value: core.PodTemplateSpec{…}: field is immutable`},
+		"two":               {`[a: Invalid value: {"a":"` + long + `"}: no, b: Invalid value: {"a":"` + long + `"}: never]`, `[a: Invalid value: {…}: no, b: Invalid value: {…}: never]`},
+		"a text":            {`a: Invalid value: "` + long + `": no`, `a: Invalid value: "` + long + `": no`},
+		"it ends too early": {`a: Invalid value: {"a":"` + long, `a: Invalid value: {"a":"` + long},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := inOrder(&apierrors.StatusError{ErrStatus: metav1.Status{Message: test.message}})
+			if got := err.Error(); got != test.want {
+				t.Errorf("got %q", CutTo(got, 300))
+			}
+		})
 	}
 }
