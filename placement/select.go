@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -134,15 +133,5 @@ func (s *selectionState) objects(t api.ResourceSelectorTerm, namespaced bool) er
 
 // resourceOf names a kind the way KubeFleet's messages do, by its plural.
 func resourceOf(gvk schema.GroupVersionKind) schema.GroupVersionResource {
-	name := strings.ToLower(gvk.Kind)
-	switch {
-	case name == "endpoints":
-	case strings.HasSuffix(name, "s"), strings.HasSuffix(name, "x"), strings.HasSuffix(name, "ch"):
-		name += "es"
-	case strings.HasSuffix(name, "y") && !strings.HasSuffix(name, "ay") && !strings.HasSuffix(name, "ey"):
-		name = strings.TrimSuffix(name, "y") + "ies"
-	default:
-		name += "s"
-	}
-	return gvk.GroupVersion().WithResource(name)
+	return gvk.GroupVersion().WithResource(api.Plural(gvk.Kind))
 }

@@ -114,6 +114,23 @@ func KindCalled(kind GroupKind, word string) bool {
 	return shortNames[name] == kind.Kind
 }
 
+// Plural guesses the resource of a kind that no definition and no API server has named: its plural in lower case.
+func Plural(kind string) string {
+	name := strings.ToLower(kind)
+	ends := func(with ...string) bool {
+		return slices.ContainsFunc(with, func(end string) bool { return strings.HasSuffix(name, end) })
+	}
+	switch {
+	case ends("endpoints"):
+		return name
+	case ends("s", "x", "ch", "sh"):
+		return name + "es"
+	case ends("y") && !ends("ay", "ey", "oy", "uy"):
+		return strings.TrimSuffix(name, "y") + "ies"
+	}
+	return name + "s"
+}
+
 // shortNames are kubectl's short names of the kinds that are built into Kubernetes.
 var shortNames = map[string]string{
 	"cj": "CronJob", "cm": "ConfigMap", "crd": "CustomResourceDefinition", "crds": "CustomResourceDefinition",

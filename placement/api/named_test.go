@@ -86,3 +86,15 @@ func TestKindCalled(t *testing.T) {
 		}
 	}
 }
+
+// The plural of a kind is the one that its authors are likely to have chosen.
+func TestPlural(t *testing.T) {
+	for kind, want := range map[string]string{
+		"Deployment": "deployments", "NetworkPolicy": "networkpolicies", "Gateway": "gateways", "ClusterOverlay": "clusteroverlays",
+		"Ingress": "ingresses", "Mesh": "meshes", "Index": "indexes", "Endpoints": "endpoints",
+	} {
+		if got := Plural(kind); got != want {
+			t.Errorf("%s: got %s, want %s", kind, got, want)
+		}
+	}
+}

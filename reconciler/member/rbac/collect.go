@@ -4,9 +4,10 @@ import (
 	"cmp"
 
 	rbac "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Resources maps kinds to their resources. The resource of a missing kind is the plural of its
@@ -18,8 +19,7 @@ func (r Resources) Of(gvk schema.GroupVersionKind) schema.GroupResource {
 	if known, ok := r[gvk]; ok {
 		return known
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(gvk)
-	return plural.GroupResource()
+	return schema.GroupResource{Group: gvk.Group, Resource: api.Plural(gvk.Kind)}
 }
 
 // Define adds the kinds that a CustomResourceDefinition defines, and returns their resource.

@@ -168,12 +168,14 @@ func TestResourcesOfKinds(t *testing.T) {
 	for _, gvk := range []schema.GroupVersionKind{
 		{Group: "a.example", Version: "v1", Kind: "Datum"}, {Group: "example.com", Version: "v1", Kind: "Ox"},
 		{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, {Version: "v1", Kind: "Endpoints"},
+		{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "Gateway"},
 	} {
 		got[gvk.Kind] = resources.Of(gvk)
 	}
 	want := map[string]schema.GroupResource{
 		"Datum": {Group: "a.example", Resource: "data"}, "Ox": {Group: "example.com", Resource: "oxen"},
 		"Ingress": {Group: "networking.k8s.io", Resource: "ingresses"}, "Endpoints": {Resource: "endpoints"},
+		"Gateway": {Group: "gateway.networking.k8s.io", Resource: "gateways"},
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

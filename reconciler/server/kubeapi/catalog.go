@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -200,9 +199,8 @@ var all = map[string]bool{
 }
 
 func manifestKind(gvk schema.GroupVersionKind, namespaced bool, d definition) *kind {
-	plural, singular := meta.UnsafeGuessKindToResource(gvk)
 	k := &kind{
-		group: gvk.Group, name: gvk.Kind, plural: cmp.Or(d.plural, plural.Resource), singular: cmp.Or(d.singular, singular.Resource),
+		group: gvk.Group, name: gvk.Kind, plural: cmp.Or(d.plural, api.Plural(gvk.Kind)), singular: cmp.Or(d.singular, strings.ToLower(gvk.Kind)),
 		versions: []string{gvk.Version}, namespaced: namespaced, short: d.short, categories: d.categories,
 		columns: printer.Manifests, declared: true,
 	}

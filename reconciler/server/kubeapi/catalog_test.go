@@ -37,6 +37,10 @@ apiVersion: policies.example.com/v1
 kind: NetworkPolicy
 metadata: {name: x, namespace: web}
 ---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web, namespace: web}
+---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: web}
@@ -56,6 +60,7 @@ metadata: {name: web}
 		"from its definition":        {schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "people"}, "Person", true, []string{"pp"}, []string{"humans"}},
 		"another version":            {schema.GroupVersionResource{Group: "example.com", Version: "v1beta1", Resource: "people"}, "Person", true, []string{"pp"}, []string{"humans"}},
 		"guessed":                    {schema.GroupVersionResource{Group: "policies.example.com", Version: "v1", Resource: "networkpolicies"}, "NetworkPolicy", true, nil, nil},
+		"guessed, with a vowel":      {schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "gateways"}, "Gateway", true, nil, nil},
 		"built in":                   {schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", true, []string{"deploy"}, []string{"all"}},
 		"cluster-scoped":             {schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "Namespace", false, []string{"ns"}, nil},
 		"the definition as manifest": {schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "CustomResourceDefinition", false, []string{"crd"}, nil},
