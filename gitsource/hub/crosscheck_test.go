@@ -134,7 +134,7 @@ func TestScopesOfCustomKinds(t *testing.T) {
 		{"", strings.ReplaceAll(without, "Thing", "ClusterThing"), ""},
 		{"", strings.ReplaceAll(without, "example.com/v1\nkind: Thing", "gateway.networking.k8s.io/v1\nkind: GatewayClass"), ""},
 		{"", strings.ReplaceAll(without, "example.com/v1\nkind: Thing", "postgresql.cnpg.io/v1\nkind: Cluster"),
-			"a.yaml:1: metadata.namespace: missing: a Cluster is usually namespaced, and API servers then refuse one without a namespace; write the namespace, or commit the definition of the kind if it is cluster-scoped (warning)"},
+			"a.yaml:1: metadata.namespace: missing: the kind Cluster is usually namespaced, and API servers then refuse an object without a namespace; write the namespace, or commit the definition of the kind if it is cluster-scoped (warning)"},
 		{"Namespaced", strings.ReplaceAll(named(placementHead, "p"), "{group: '', version: v1, kind: Namespace}", "{group: example.com, version: v1, kind: Thing}"),
 			"a.yaml:5: spec.resourceSelectors[0].kind: Thing is not a cluster scoped resource; select its Namespace by name with selectionScope: NamespaceWithResourceSelectors beside it, or use a ResourcePlacement"},
 		{"Cluster", "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceEnvelope\nmetadata: {name: e, namespace: web}\ndata:\n  a: {apiVersion: example.com/v1, kind: Thing, metadata: {name: a, namespace: web}}\n",

@@ -94,7 +94,7 @@ func scopeWarning(kind api.GroupKind) string {
 	namespaced, known := api.UsuallyNamespaced(kind)
 	switch {
 	case namespaced:
-		return "missing: a %s is usually namespaced, and API servers then refuse one without a namespace; write the namespace, or commit the definition of the kind if it is cluster-scoped"
+		return "missing: the kind %s is usually namespaced, and API servers then refuse an object without a namespace; write the namespace, or commit the definition of the kind if it is cluster-scoped"
 	case known || strings.HasPrefix(kind.Kind, "Cluster") && kind.Kind != "Cluster":
 		return ""
 	}

@@ -72,6 +72,9 @@ func (r *Reader) ReadChange(ctx context.Context, flags *pflag.FlagSet, what stri
 		s, err = r.Read(ctx, flags, what)
 		return nil, s, err
 	}
+	if strings.HasPrefix(to, ".") {
+		return nil, nil, fmt.Errorf("%s: a range of versions is written FROM..TO, with two dots", what)
+	}
 	if base, err = r.Read(ctx, flags, repo+"@"+from); err != nil {
 		return nil, nil, fmt.Errorf("%s cannot be compared with %s@%s: %s", to, repo, from, err)
 	}

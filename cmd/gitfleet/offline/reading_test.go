@@ -51,6 +51,14 @@ func TestReadDirRefusesAPathOutside(t *testing.T) {
 	}
 }
 
+// Three dots, as git diff accepts them, are not taken for the beginning of a name.
+func TestReadChangeRefusesThreeDots(t *testing.T) {
+	const want = "hub@main...next: a range of versions is written FROM..TO, with two dots"
+	if _, _, err := new(Reader).ReadChange(t.Context(), nil, "hub@main...next"); err == nil || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 func TestSplitRepository(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "a@b"} {

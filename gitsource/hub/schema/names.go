@@ -132,5 +132,8 @@ func (c *comparison) invalid(p *document.FieldPath, what, value string, reasons 
 		c.report(p, "is not a valid "+what+": "+reason)
 		return
 	}
+	if strings.Contains(value, "${") {
+		reason = "variables of this form are replaced only in an Overlay or ClusterOverlay with postBuild"
+	}
 	c.report(p, fmt.Sprintf("%q is not a valid %s: %s", value, what, reason))
 }

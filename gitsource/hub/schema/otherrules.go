@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -44,10 +45,29 @@ func init() {
 	})
 	of(func(c *comparison, class *networkingv1.IngressClass, p *document.FieldPath) {
 		require(c, class.Spec.Controller, p.Child("spec", "controller"))
+		if name := class.Spec.Controller; name != "" && len(validation.IsDomainPrefixedPath(nil, name)) > 0 {
+			c.report(p.Child("spec", "controller"), fmt.Sprintf("%q is not the name of a controller; write a domain and a path such as k8s.io/ingress-nginx", name))
+		}
+	})
+	of(func(c *comparison, hook *admissionregistrationv1.ValidatingWebhook, p *document.FieldPath) {
+		checkWebhook(c, hook.Name, &hook.ClientConfig, hook.AdmissionReviewVersions, p)
+	})
+	of(func(c *comparison, hook *admissionregistrationv1.MutatingWebhook, p *document.FieldPath) {
+		checkWebhook(c, hook.Name, &hook.ClientConfig, hook.AdmissionReviewVersions, p)
 	})
 	of(func(c *comparison, lifecycle *corev1.LifecycleHandler, p *document.FieldPath) {
 		exactlyOne(c, *lifecycle, false, p, "handler")
 	})
+}
+
+func checkWebhook(c *comparison, name string, client *admissionregistrationv1.WebhookClientConfig, versions []string, p *document.FieldPath) {
+	if name != "" && len(validation.IsFullyQualifiedName(nil, name)) > 0 {
+		c.report(p.Child("name"), fmt.Sprintf("%q is not the name of a webhook; write at least three parts such as pods.example.com", name))
+	}
+	exactlyOne(c, *client, false, p.Child("clientConfig"), "url or service")
+	if len(versions) == 0 {
+		c.missing(p.Child("admissionReviewVersions"), "add those that the webhook understands, such as v1")
+	}
 }
 
 func checkConfigMap(c *comparison, object map[string]any, p *document.FieldPath) {
@@ -163,6 +183,8 @@ func checkAutoscaler(c *comparison, spec *autoscalingv2.HorizontalPodAutoscalerS
 }
 
 func checkBudget(c *comparison, spec *policyv1.PodDisruptionBudgetSpec, p *document.FieldPath) {
+	checkShare(c, spec.MinAvailable, p.Child("minAvailable"))
+	checkShare(c, spec.MaxUnavailable, p.Child("maxUnavailable"))
 	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
 		c.report(p, "has minAvailable and maxUnavailable, but only one of them is allowed; keep one")
 	}

@@ -57,6 +57,9 @@ func checkPod(c *comparison, spec *corev1.PodSpec, p *document.FieldPath) {
 	if spec.ServiceAccountName != "" {
 		c.invalid(p.Child("serviceAccountName"), "name of a ServiceAccount", spec.ServiceAccountName, validation.IsDNS1123Subdomain(spec.ServiceAccountName))
 	}
+	if spec.DNSPolicy == corev1.DNSNone && (spec.DNSConfig == nil || len(spec.DNSConfig.Nameservers) == 0) {
+		c.missing(p.Child("dnsConfig", "nameservers"), "the dnsPolicy None needs at least one")
+	}
 	if spec.Hostname != "" {
 		c.invalid(p.Child("hostname"), "host name", spec.Hostname, validation.IsDNS1123Label(spec.Hostname))
 	}
@@ -79,6 +82,9 @@ func checkContainer(c *comparison, of *corev1.Container, volumes map[string]bool
 		c.invalid(p.Child("name"), "name of a container", of.Name, validation.IsDNS1123Label(of.Name))
 	}
 	require(c, of.Image, p.Child("image"))
+	if strings.TrimSpace(of.Image) != of.Image {
+		c.report(p.Child("image"), "must not begin or end with a space")
+	}
 	ports := map[string]bool{}
 	for i, port := range of.Ports {
 		at := p.Child("ports").At(i)

@@ -10,9 +10,11 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/placement/variable"
 )
 
 // A rule warns of values of a built-in type that every API server refuses.
@@ -116,6 +118,17 @@ func between[T ~int32 | ~int64 | ~int](c *comparison, value, low, high T, p *doc
 func notNegative[T ~int32 | ~int64](c *comparison, value *T, p *document.FieldPath) {
 	if value != nil && *value < 0 {
 		c.report(p, fmt.Sprintf("must not be negative, but is %d", *value))
+	}
+}
+
+// checkShare reports a text in place of a number or a percentage, and a negative number.
+func checkShare(c *comparison, value *intstr.IntOrString, p *document.FieldPath) {
+	switch {
+	case value == nil:
+	case value.Type == intstr.Int:
+		notNegative(c, &value.IntVal, p)
+	case !variable.In(value.StrVal) && len(validation.IsValidPercent(value.StrVal)) > 0:
+		c.report(p, fmt.Sprintf("%q is neither a whole number nor a percentage; write the number without quotes, or a percentage such as 25%%", value.StrVal))
 	}
 }
 

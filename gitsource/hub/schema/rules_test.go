@@ -70,6 +70,17 @@ func TestRulesOfAPIServers(t *testing.T) {
 		"a key of both kinds":               {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}, data: {a: b}, binaryData: {a: Yg==}}", "binaryData.a: data has the same key"},
 		"a negative quota":                  {"{apiVersion: v1, kind: ResourceQuota, metadata: {name: a, namespace: b}, spec: {hard: {pods: -1}}}", "spec.hard.pods: must not be negative"},
 		"a class without a provisioner":     {"{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: a}}", "provisioner: required"},
+		"a budget in quotes":                {"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a, namespace: b}, spec: {minAvailable: '1'}}", `spec.minAvailable: "1" is neither a whole number nor a percentage`},
+		"a budget in percent":               {"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a, namespace: b}, spec: {minAvailable: 50%}}", ""},
+		"a surge in quotes":                 {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: b}, spec: {strategy: {rollingUpdate: {maxSurge: '1'}}, selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: w, image: w}]}}}}", "rollingUpdate.maxSurge: \"1\" is neither"},
+		"a space after an image":            {"{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b}, spec: {containers: [{name: w, image: 'w '}]}}", "image: must not begin or end with a space"},
+		"no name server":                    {pod("dnsPolicy: None"), "spec.dnsConfig.nameservers: required, and missing"},
+		"a port of both kinds":              {"{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a, namespace: b}, spec: {defaultBackend: {service: {name: a, port: {name: http, number: 80}}}}}", "service.port: has a name and a number"},
+		"a range of ports backwards":        {"{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a, namespace: b}, spec: {podSelector: {}, ingress: [{ports: [{port: 80, endPort: 70}]}]}}", "endPort: must be between 80 and 65535"},
+		"a controller without a domain":     {"{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: a}, spec: {controller: nginx}}", `spec.controller: "nginx" is not the name of a controller`},
+		"a webhook":                         {"{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, webhooks: [{name: pods, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: 'https://a'}}]}", `webhooks[0].name: "pods" is not the name of a webhook`},
+		"a webhook without a client":        {"{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a}, webhooks: [{name: a.b.c, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {}}]}", "webhooks[0].clientConfig: has no url or service"},
+		"a variable of Flux in a name":      {named("v1", "ConfigMap", "${APP}-web"), "replaced only in an Overlay or ClusterOverlay with postBuild"},
 		"a label in a selector":             {service("ports: [{port: 80}], selector: {app: web shop}"), `spec.selector.app: "web shop" is not a valid value of a label`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
@@ -17,6 +18,15 @@ func init() {
 	of(checkIngressRule)
 	of(checkIngressBackend)
 	of(checkIPBlock)
+	of(func(c *comparison, port *networkingv1.NetworkPolicyPort, p *document.FieldPath) {
+		switch {
+		case port.EndPort == nil:
+		case port.Port == nil || port.Port.Type != intstr.Int:
+			c.report(p.Child("endPort"), "needs a port that is a number; add it")
+		default:
+			between(c, *port.EndPort, port.Port.IntVal, maxPort, p.Child("endPort"))
+		}
+	})
 }
 
 func checkService(c *comparison, spec *corev1.ServiceSpec, p *document.FieldPath) {
@@ -112,5 +122,7 @@ func checkIngressBackend(c *comparison, backend *networkingv1.IngressBackend, p 
 		c.report(p, "has a service and a resource, but only one of them is allowed; keep one")
 	case backend.Service.Port.Name == "" && backend.Service.Port.Number == 0:
 		c.report(p.Child("service", "port"), "has neither a name nor a number; add one of them")
+	case backend.Service.Port.Name != "" && backend.Service.Port.Number != 0:
+		c.report(p.Child("service", "port"), "has a name and a number, but only one of them is allowed; keep one")
 	}
 }

@@ -23,6 +23,17 @@ func init() {
 	rules[reflect.TypeFor[appsv1.DaemonSetSpec]()] = checkWorkload
 	rules[reflect.TypeFor[batchv1.JobSpec]()] = checkJob
 	rules[reflect.TypeFor[batchv1.CronJobSpec]()] = checkCronJob
+	of(func(c *comparison, update *appsv1.RollingUpdateDeployment, p *document.FieldPath) {
+		checkShare(c, update.MaxSurge, p.Child("maxSurge"))
+		checkShare(c, update.MaxUnavailable, p.Child("maxUnavailable"))
+	})
+	of(func(c *comparison, update *appsv1.RollingUpdateDaemonSet, p *document.FieldPath) {
+		checkShare(c, update.MaxSurge, p.Child("maxSurge"))
+		checkShare(c, update.MaxUnavailable, p.Child("maxUnavailable"))
+	})
+	of(func(c *comparison, update *appsv1.RollingUpdateStatefulSetStrategy, p *document.FieldPath) {
+		checkShare(c, update.MaxUnavailable, p.Child("maxUnavailable"))
+	})
 }
 
 // checkWorkload checks the selector of a workload against the labels of its Pods.
