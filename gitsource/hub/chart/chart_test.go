@@ -385,7 +385,7 @@ func TestFaults(t *testing.T) {
 		"a library":                {map[string]string{"Chart.yaml": metadata + "type: library\n"}, "web/Chart.yaml: this is a library chart"},
 		"a syntax error":           {map[string]string{"templates/a.yaml": "a: 1\n{{ if }}\n"}, "web/templates/a.yaml:2: not a template: missing value for if"},
 		"an unknown function":      {map[string]string{"templates/a.yaml": "\n\n{{ env \"HOME\" }}"}, `web/templates/a.yaml:3: not a template: function "env" not defined`},
-		"an unknown template":      {map[string]string{"templates/a.yaml": "\n{{ include \"x\" . }}"}, "web/templates/a.yaml:2: include: "},
+		"an unknown template":      {map[string]string{"templates/a.yaml": "\n{{ include \"x\" . }}"}, "web/templates/a.yaml:2: include: the chart has no template of this name"},
 		"a nil pointer":            {map[string]string{"templates/a.yaml": "\n\n{{ .Values.a.b.c }}"}, "web/templates/a.yaml:3: at {{ .Values.a.b.c }}: nil pointer"},
 		"in a helper":              {map[string]string{"templates/_h.tpl": "\n{{ define \"h\" }}\n{{ .Values.a.b }}{{ end }}", "templates/a.yaml": "{{ include \"h\" . }}"}, "web/templates/_h.tpl:3: at {{ .Values.a.b }}: nil pointer evaluating interface {}.b, for web/templates/a.yaml"},
 		"in tpl":                   {map[string]string{"templates/a.yaml": "\n{{ tpl \"{{ .Values.a.b }}\" . }}"}, "(in the text of tpl)"},

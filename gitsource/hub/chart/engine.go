@@ -288,6 +288,8 @@ func message(err error, action, cause string) string {
 		return oneLine(cause)
 	case function != nil && (function[1] == "fail" || function[1] == "required"):
 		return "the chart refuses its values: " + oneLine(cause)
+	case function != nil && function[1] == "include" && strings.Contains(cause, "no template "):
+		return "include: the chart has no template of this name; correct it, or define it"
 	case function != nil:
 		return function[1] + ": " + hidden(cause)
 	case action != "":

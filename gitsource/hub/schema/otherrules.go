@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"reflect"
@@ -72,6 +73,7 @@ func checkWebhook(c *comparison, name string, client *admissionregistrationv1.We
 
 func checkConfigMap(c *comparison, object map[string]any, p *document.FieldPath) {
 	data, binary := c.keys(object, "data", p), c.keys(object, "binaryData", p)
+	checkSize(c, textSize(data)+dataSize(binary), p.Child("data"))
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if _, twice := binary[key]; twice {
 			c.report(p.Child("binaryData", key), "data has the same key; remove one of them")
@@ -89,12 +91,38 @@ var secretKeys = map[corev1.SecretType][]string{
 
 func checkSecret(c *comparison, object map[string]any, p *document.FieldPath) {
 	data, text := c.keys(object, "data", p), c.keys(object, "stringData", p)
+	checkSize(c, dataSize(data)+textSize(text), p.Child("data"))
 	kind, _ := object["type"].(string)
 	for _, key := range secretKeys[corev1.SecretType(kind)] {
 		if data[key] == nil && text[key] == nil {
 			c.missing(p.Child("data", key), "a Secret of the type "+kind+" needs it")
 		}
 	}
+}
+
+// checkSize reports values that take more than an API server accepts in a ConfigMap or a Secret.
+func checkSize(c *comparison, size int, p *document.FieldPath) {
+	if size > corev1.MaxSecretSize {
+		c.report(p, fmt.Sprintf("is larger than %d KiB; split the object", corev1.MaxSecretSize>>10))
+	}
+}
+
+// textSize returns the length of the texts in a mapping.
+func textSize(values map[string]any) (size int) {
+	for _, v := range values {
+		text, _ := v.(string)
+		size += len(text)
+	}
+	return size
+}
+
+// dataSize returns the length of the texts in a mapping once they are decoded from base64.
+func dataSize(values map[string]any) (size int) {
+	for _, v := range values {
+		text, _ := v.(string)
+		size += base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
+	}
+	return size
 }
 
 // keys returns the values of a field, and checks their keys.

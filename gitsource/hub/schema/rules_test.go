@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -81,6 +82,10 @@ func TestRulesOfAPIServers(t *testing.T) {
 		"a webhook":                         {"{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, webhooks: [{name: pods, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: 'https://a'}}]}", `webhooks[0].name: "pods" is not the name of a webhook`},
 		"a webhook without a client":        {"{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a}, webhooks: [{name: a.b.c, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {}}]}", "webhooks[0].clientConfig: has no url or service"},
 		"a variable of Flux in a name":      {named("v1", "ConfigMap", "${APP}-web"), "replaced only in an Overlay or ClusterOverlay with postBuild"},
+		"1 MiB":                             {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}, data: {a: " + strings.Repeat("a", 1<<20) + "}}", ""},
+		"more than 1 MiB":                   {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}, data: {a: " + strings.Repeat("a", 1<<20) + "}, binaryData: {b: YQ==}}", "data: is larger than 1024 KiB"},
+		"a Secret of 1 MiB in base64":       {"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: b}, data: {a: " + base64.StdEncoding.EncodeToString(make([]byte, 1<<20)) + "}}", ""},
+		"a larger one":                      {"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: b}, data: {a: " + base64.StdEncoding.EncodeToString(make([]byte, 1<<20)) + "}, stringData: {b: c}}", "data: is larger than 1024 KiB"},
 		"a label in a selector":             {service("ports: [{port: 80}], selector: {app: web shop}"), `spec.selector.app: "web shop" is not a valid value of a label`},
 	} {
 		t.Run(name, func(t *testing.T) {
