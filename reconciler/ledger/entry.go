@@ -39,6 +39,9 @@ type Circumstances struct {
 	// because of gitfleet, except by writes: when a suspension ended, when the cluster was no longer held by
 	// another fleet, or when objects were left to another placement or came back from it.
 	DisturbedAt time.Time `json:",omitzero"`
+	// LastComplete is the last report in which every object of the assigned content was tried, while the newest, such as the first
+	// after a restart, is not complete; nil otherwise. See Entry.CompleteOf.
+	LastComplete *protocol.WorkState `json:",omitempty"`
 	Deviation
 }
 
@@ -142,9 +145,10 @@ func (e *Entry) Unusual() *Circumstances {
 // setCircumstances replaces the circumstances of an entry that is not in the ledger yet.
 func (e *Entry) setCircumstances(next Circumstances) {
 	was := e.Unusual()
-	switch same := next.UnavailableSince.Equal(was.UnavailableSince) && next.Writing == was.Writing && next.DisturbedAt.Equal(was.DisturbedAt); {
+	same := next.UnavailableSince.Equal(was.UnavailableSince) && next.Writing == was.Writing && next.DisturbedAt.Equal(was.DisturbedAt) && next.LastComplete == was.LastComplete
+	switch {
 	case same && next.Deviation.Identical(was.Deviation):
-	case next.UnavailableSince.IsZero() && !next.Writing && next.DisturbedAt.IsZero() && next.Deviation.Empty():
+	case next.UnavailableSince.IsZero() && !next.Writing && next.DisturbedAt.IsZero() && next.LastComplete == nil && next.Deviation.Empty():
 		e.Circumstances = nil
 	default:
 		own := next // the parameter is not moved to the heap
@@ -159,6 +163,15 @@ func (e *Entry) SeenOf(b *placement.Binding) *protocol.WorkState {
 		return nil
 	}
 	return e.Seen
+}
+
+// CompleteOf returns the newest report of SeenOf in which every object was tried; nil if there is none. A report that is not complete,
+// such as the first after a restart if the kinds of the cluster are not known yet, does not say that anything has changed.
+func (e *Entry) CompleteOf(b *placement.Binding) *protocol.WorkState {
+	if seen := e.SeenOf(b); seen == nil || seen.Done {
+		return seen
+	}
+	return e.Unusual().LastComplete
 }
 
 // Removed reports whether the member has reported that nothing of the placement is left on a

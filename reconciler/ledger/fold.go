@@ -121,7 +121,7 @@ func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 		next.setFirst(AvailableSince, o.At)
 	}
 	if assigned && !o.At.Before(e.Binding.AssignedAt) {
-		next.recordProgress(o)
+		next.recordProgress(o, e.CompleteOf(&e.Binding))
 	}
 	next.setFirst(ReportedSince, o.At)
 	// The first report about an assignment, or after the cluster was unreachable, is news whatever it says: content may
@@ -153,9 +153,13 @@ func healthSince(l *Ledger, cluster string) time.Time {
 }
 
 // recordProgress records when the assigned revision was first observed to be applied, to be
-// available, and not to be available, and whether a write may be why it is not available.
-func (e *Entry) recordProgress(o protocol.WorkSeen) {
+// available, and not to be available, and whether a write may be why it is not available. complete is the last complete report
+// before; nil if there is none.
+func (e *Entry) recordProgress(o protocol.WorkSeen, complete *protocol.WorkState) {
 	judged, in := o.WithoutSuspended(), *e.Unusual()
+	if in.LastComplete = nil; !o.Done {
+		in.LastComplete = complete
+	}
 	switch {
 	case judged.Available():
 		in.UnavailableSince, in.Writing = time.Time{}, false

@@ -152,7 +152,7 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 		if e.Binding.Assigned != b.Assigned {
 			next.times[AvailableSince], next.times[AppliedAt], next.times[AvailableAt] = 0, 0, 0
 			in := *next.Unusual()
-			in.UnavailableSince, in.Writing = time.Time{}, false
+			in.UnavailableSince, in.Writing, in.LastComplete = time.Time{}, false, nil
 			next.setCircumstances(in)
 		}
 		if next.Seen != nil && next.Seen.Removed && !b.Removing {

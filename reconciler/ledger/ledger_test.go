@@ -198,15 +198,21 @@ func TestRemovedIsOfOneRemoval(t *testing.T) {
 	}
 }
 
-// Bind keeps the claims of the cluster and the times of conditions.
+// Bind keeps the claims of the cluster and the times of conditions, but no report about other content.
 func TestBindKeepsWhatItDoesNotChange(t *testing.T) {
 	l := bound()
+	for second, complete := range []bool{true, false} {
+		l.Fold(protocol.WorkSeen{Cluster: "east", Placement: web, At: at(second), WorkState: protocol.WorkState{Revision: v(1), Done: complete}})
+	}
+	if l.Placement(web).Entry("east").Unusual().LastComplete == nil {
+		t.Fatal("the last complete report is not kept")
+	}
 	claims := Deviation{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay}}}
 	l.SetDeviation(web, "east", claims, at(1))
 	l.SetTransitions(web, "east", map[string]Transition{"Applied": {"True", at(1)}})
 	l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(2)})
 	e := l.Placement(web).Entry("east")
-	if !e.Unusual().Deviation.Equal(claims) || e.Transitions["Applied"].Time != at(1) {
+	if e.Unusual().LastComplete != nil || !e.Unusual().Deviation.Equal(claims) || e.Transitions["Applied"].Time != at(1) {
 		t.Errorf("after an assignment: %+v", e)
 	}
 	l.SetDeviation(web, "nowhere", claims, at(1)) // has no effect

@@ -216,6 +216,8 @@ func TestStoredEntries(t *testing.T) {
 		"none":        {"", Circumstances{}},
 		"unavailable": {`,"UnavailableSince":"2025-03-04T10:00:00Z","Writing":true`, Circumstances{UnavailableSince: ten, Writing: true}},
 		"disturbed":   {`,"DisturbedAt":"2025-03-04T10:00:00Z"`, Circumstances{DisturbedAt: ten}},
+		"incomplete": {`,"LastComplete":{"Revision":{"Commit":"v1","Hash":"h1"},"Done":true,"Total":2}`,
+			Circumstances{LastComplete: &protocol.WorkState{Revision: placement.Revision{Commit: "v1", Hash: "h1"}, Done: true, Total: 2}}},
 		"deviating": {`,"Yields":[{"ID":{"Group":"","Kind":"Namespace","Namespace":"","Name":"web"},"To":{"Namespace":"docks","Name":"quay"},"Passing":true}],` +
 			`"Early":[{"Group":"","Kind":"Namespace","Namespace":"","Name":"web"}]`,
 			Circumstances{Deviation: Deviation{Yields: []Yield{{ID: namespace, To: quay, Passing: true}}, Early: []api.ID{namespace}}}},

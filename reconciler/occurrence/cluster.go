@@ -10,9 +10,9 @@ import (
 // A ClusterState is a placement on a cluster at one moment.
 type ClusterState struct {
 	Binding *placement.Binding // nil if the placement does not hold the cluster
-	// Seen is the newest report about the assigned revision; nil if there is none. Unlike for ledger.Entry.AppliedAt and AvailableAt,
-	// suspended objects count: content is applied once all of it is.
-	Seen *protocol.WorkState
+	// Complete is the newest complete report about the assigned revision; nil if there is none. See ledger.Entry.CompleteOf. Unlike for
+	// ledger.Entry.AppliedAt and AvailableAt, suspended objects count: content is applied once all of it is.
+	Complete *protocol.WorkState
 }
 
 // A ClusterChange is what has happened to a placement on a cluster.
@@ -34,15 +34,15 @@ func (is ClusterState) Since(was ClusterState) (c ClusterChange) {
 	c.Assigned = now.HasRevision() && !now.Removing && now.Assigned.Hash != before.Assigned.Hash
 	c.Removing = now.Removing && !before.Removing
 	if c.Assigned {
-		was.Seen = nil
+		was.Complete = nil
 	}
-	if is.Seen == was.Seen {
+	if is.Complete == was.Complete {
 		return c
 	}
-	available, wasAvailable := is.Seen.Available(), was.Seen.Available()
-	c.Applied = is.Seen.Applied() && !was.Seen.Applied()
+	available, wasAvailable := is.Complete.Available(), was.Complete.Available()
+	c.Applied = is.Complete.Applied() && !was.Complete.Applied()
 	c.Available, c.Unavailable = available && !wasAvailable, wasAvailable && !available
-	if o, known := failedObject(is.Seen), failedObject(was.Seen); o != nil && (known == nil || known.ID != o.ID) {
+	if o, known := failedObject(is.Complete), failedObject(was.Complete); o != nil && (known == nil || known.ID != o.ID) {
 		c.Failed = o
 	}
 	return c
@@ -50,7 +50,7 @@ func (is ClusterState) Since(was ClusterState) (c ClusterChange) {
 
 // failedObject returns the object because of which the content of a report has failed; nil if it has not.
 func failedObject(seen *protocol.WorkState) *protocol.ObjectState {
-	if seen == nil || !seen.Done {
+	if seen == nil {
 		return nil
 	}
 	return seen.Failed()

@@ -38,8 +38,8 @@ func OfObservation(all []Occurrence, key api.PlacementKey, record *ledger.Placem
 		o.Event, o.Message = event, message
 		all = append(all, o)
 	}
-	seen := is.SeenOf(&is.Binding)
-	change := ClusterState{&is.Binding, seen}.Since(ClusterState{&was.Binding, was.SeenOf(&was.Binding)})
+	seen := is.CompleteOf(&is.Binding)
+	change := ClusterState{&is.Binding, seen}.Since(ClusterState{&was.Binding, was.CompleteOf(&was.Binding)})
 	if change.Applied {
 		add(history.Applied, "")
 	}
@@ -58,16 +58,20 @@ func OfObservation(all []Occurrence, key api.PlacementKey, record *ledger.Placem
 	return all
 }
 
-// missing names the first object of a report that is not available, and says why; empty if there is none.
+// missing names the first object of a report that is not applied or not available, and says why; empty if there is none.
 func missing(seen *protocol.WorkState) string {
 	if seen == nil {
 		return ""
 	}
-	i := slices.IndexFunc(seen.Exceptions, func(o protocol.ObjectState) bool { return o.Applied.OK && !o.Available.OK })
-	if i < 0 {
-		return ""
+	for _, o := range seen.Exceptions {
+		switch {
+		case !o.Applied.OK:
+			return o.ID.String() + ": " + o.Applied.Message()
+		case !o.Available.OK:
+			return o.ID.String() + ": " + o.Available.Message()
+		}
 	}
-	return seen.Exceptions[i].ID.String() + ": " + seen.Exceptions[i].Available.Message()
+	return ""
 }
 
 // memberEvents are the events of the history for what happens to a member cluster. It has none of credentials.

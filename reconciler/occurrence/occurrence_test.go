@@ -61,6 +61,61 @@ func TestStagesOfAnObservation(t *testing.T) {
 	}
 }
 
+// A report that is not complete, such as the first after a restart, does not say that anything has changed: the next complete report
+// is compared with the last one before it, also if the process was restarted in between.
+func TestReportsThatAreNotComplete(t *testing.T) {
+	key, content := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "c1", Hash: "h1"}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	waiting := protocol.ObjectState{ID: one, Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{Reason: "NotYet", Cause: "0 of 1 ready"}}
+	unanswered := broken("ApplyFailed", "timeout")
+	unanswered.Pending = true
+	report := func(done bool, exceptions ...protocol.ObjectState) protocol.WorkState {
+		return protocol.WorkState{Revision: content, Done: done, Total: 1, Exceptions: exceptions}
+	}
+	for name, test := range map[string]struct {
+		reports []protocol.WorkState
+		want    []string
+	}{
+		"before the first complete one": {[]protocol.WorkState{report(false), report(true)}, []string{"applied", "available"}},
+		"of available content":          {[]protocol.WorkState{report(true), report(false), report(false, waiting), report(true)}, []string{"applied", "available"}},
+		"of content that has failed": {
+			[]protocol.WorkState{report(true), report(true, broken("denied", "no")), report(false), report(true, broken("denied", "no"))},
+			[]string{"applied", "available", "failed ConfigMap/web/one: no"},
+		},
+		"and then it is not available": {
+			[]protocol.WorkState{report(true), report(false), report(true, waiting), report(false), report(true)},
+			[]string{"applied", "available", "unavailable ConfigMap/web/one: 0 of 1 ready", "available"},
+		},
+		"and then it is not applied": {
+			[]protocol.WorkState{report(true), report(false), report(true, unanswered)}, []string{"applied", "available", "unavailable ConfigMap/web/one: timeout"},
+		},
+	} {
+		l, store := ledger.New(), ledger.Memory()
+		l.SetPlacement(key, ledger.Placement{Index: -1})
+		l.Bind(key, placement.Binding{Cluster: "east", Assigned: content, AssignedAt: at})
+		var all []Occurrence
+		for i, seen := range test.reports {
+			was, observed := l.Placement(key).Entry("east"), at.Add(time.Duration(i)*time.Second)
+			l.Fold(protocol.WorkSeen{Cluster: "east", Placement: key, At: observed, WorkState: seen})
+			all = OfObservation(all, key, l.Placement(key), was, l.Placement(key).Entry("east"), observed)
+			err := store.Save(l)
+			if err == nil {
+				l, err = store.Load()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for _, e := range Entries(all) {
+			got = append(got, strings.TrimSpace(string(e.Event)+" "+e.Message))
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 // A restore of a cluster is recorded once, also if the cluster answers again with it.
 func TestRestoresAreRecorded(t *testing.T) {
 	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)

@@ -67,7 +67,7 @@ func stateOn(c *plan.OnCluster) occurrence.ClusterState {
 	if c == nil {
 		return occurrence.ClusterState{}
 	}
-	return occurrence.ClusterState{Binding: c.Binding, Seen: c.Seen()}
+	return occurrence.ClusterState{Binding: c.Binding, Complete: c.Entry.CompleteOf(c.Binding)}
 }
 
 // clusterEvents adds the events of each cluster. Normal progress is grouped over many clusters.
@@ -104,7 +104,8 @@ func (h *eventBuilder) clustersLeft() (out []string) {
 }
 
 // addProgress adds the events of normal progress: selected, assigned, available. Besides, a condition may become true by a commit:
-// one that returns to the content that the cluster has makes it available without a report.
+// one that returns to the content that the cluster has makes it available without a report. That a report is complete again, which
+// also makes a condition true, is no progress.
 func (s *statusChange) addProgress(to *event.Grouping) {
 	add := func(c *metav1.Condition) {
 		e := event.Normal(c.Reason, c.Message)
@@ -114,11 +115,12 @@ func (s *statusChange) addProgress(to *event.Grouping) {
 	if s.was.ClusterName == "" {
 		add(meta.FindStatusCondition(s.now.Conditions, api.Scheduled))
 	}
+	incomplete := s.clusterBefore != nil && s.clusterBefore.Seen() != nil && !s.clusterBefore.Seen().Done
 	for _, of := range []struct {
-		typ      string
-		happened bool
-	}{{api.RolloutStarted, s.happened.Assigned}, {api.Available, s.happened.Available}, {api.DiffReported, s.happened.Applied}} {
-		if meta.IsStatusConditionTrue(s.now.Conditions, of.typ) && (of.happened || !meta.IsStatusConditionTrue(s.was.Conditions, of.typ)) {
+		typ                string
+		happened, byReport bool
+	}{{api.RolloutStarted, s.happened.Assigned, false}, {api.Available, s.happened.Available, incomplete}, {api.DiffReported, s.happened.Applied, incomplete}} {
+		if meta.IsStatusConditionTrue(s.now.Conditions, of.typ) && (of.happened || !of.byReport && !meta.IsStatusConditionTrue(s.was.Conditions, of.typ)) {
 			add(meta.FindStatusCondition(s.now.Conditions, of.typ))
 		}
 	}

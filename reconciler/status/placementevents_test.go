@@ -65,6 +65,9 @@ func TestEventsOfProgress(t *testing.T) {
 	unreported := func() *builder { return decided(newBuilder(assigned("east", nil))) }
 	applying := func() *builder { return decided(newBuilder(assigned("east", &protocol.WorkState{}))) }
 	available := func() *builder { return decided(newBuilder(assigned("east", done()))) }
+	incomplete := decided(newBuilder(change(assigned("east", &protocol.WorkState{}), func(c *plan.OnCluster) {
+		c.Entry.Circumstances = &ledger.Circumstances{LastComplete: done()}
+	})))
 	compared := func() *builder { return available().strategy("", api.ReportDiff) }
 	pending := func() *builder {
 		b := newBuilder()
@@ -94,11 +97,12 @@ func TestEventsOfProgress(t *testing.T) {
 			synchronized, "Normal PlacementDiffReported Configuration differences have been reported on the selected cluster(s)", completed,
 			"east: Normal AllWorkHaveDiffReported All corresponding work objects have reported diff",
 		}},
-		"an update begins":            {available(), updating("h3", nil), []string{onEast}},
-		"an update is available":      {updating("h3", nil), updating("h3", done()), []string{synchronized, isApplied, isAvailable, completed, availableOnEast}},
-		"the same turn updates it":    {available(), updating("h3", done()), []string{onEast, availableOnEast}},
-		"a cluster becomes available": {decided(newBuilder(assigned("east", done(objectState("one", yes, notReady))))), available(), []string{isAvailable, completed, availableOnEast}},
-		"a cluster leaves":            {available(), decided(newBuilder()), []string{"Normal Unscheduled The placement leaves the cluster"}},
+		"an update begins":             {available(), updating("h3", nil), []string{onEast}},
+		"an update is available":       {updating("h3", nil), updating("h3", done()), []string{synchronized, isApplied, isAvailable, completed, availableOnEast}},
+		"the same turn updates it":     {available(), updating("h3", done()), []string{onEast, availableOnEast}},
+		"a cluster becomes available":  {decided(newBuilder(assigned("east", done(objectState("one", yes, notReady))))), available(), []string{isAvailable, completed, availableOnEast}},
+		"its report is complete again": {incomplete, available(), []string{isApplied, isAvailable, completed}},
+		"a cluster leaves":             {available(), decided(newBuilder()), []string{"Normal Unscheduled The placement leaves the cluster"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := eventsAfter(test.before, test.after)
