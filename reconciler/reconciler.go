@@ -83,6 +83,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.commits.loader.lostRuns.Store(r.rebuilding || hasLostRuns(r.ledger))
 	r.setFleet()
 	r.ledger.Rebase(r.cfg.Now())
+	r.statusMemo.Restore(r.ledger)
 	lastInForce := r.ledger.InForce()
 	r.commits.loader.guard, r.started = crashguard.New(r.cfg.LoadingFile, r.cfg.Log), r.cfg.Now()
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -213,6 +213,7 @@ func (s *scene) turn() {
 	s.in.Now = s.now
 	s.last = plan.Resolve(s.in)
 	s.last.UpdateLedger(s.in.Ledger)
+	s.in.Ledger.SetInForce(s.in.InForce.Commit.Hash)
 	s.source.InForce, s.source.Newest = s.in.InForce.Commit, s.in.InForce.Commit
 	before := ""
 	if s.built != nil {
@@ -292,6 +293,7 @@ func (s *scene) restart() {
 		s.t.Fatal(err)
 	}
 	s.in.Memo, s.memo, s.built = plan.NewMemo(), status.NewMemo(), nil
+	s.memo.Restore(s.in.Ledger)
 }
 
 func (s *scene) status(name string) *api.PlacementStatus {

@@ -3,10 +3,13 @@ package status
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // A change of the remote, of the commit in force and of the reason of a refusal is an event about
@@ -49,6 +52,30 @@ func TestRepositoryEvents(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// After a restart, the events are those since the state that the ledger had saved, however old the last event about it is.
+func TestEventsSinceTheStateOfTheLedger(t *testing.T) {
+	l, web := ledger.New(), ledger.Subject{Placement: api.PlacementKey{Name: "web"}}
+	l.SetInForce("c1")
+	l.Suspend(ledger.Suspension{Subject: web, By: "jo", Until: noon})
+	m := NewMemo()
+	m.Restore(l)
+	build := func(commit string, now time.Time) []string {
+		l.SetInForce(commit)
+		in := Source{Newest: hub.Commit{Hash: commit}, InForce: hub.Commit{Hash: commit}}
+		r := m.Build(Input{Plan: &plan.Plan{}, Ledger: l, Source: in, Now: now})
+		return short(r.Events)
+	}
+	if got := build("c1", noon.Add(-time.Second)); len(got) > 0 {
+		t.Errorf("nothing has changed, and there are the events %q", got)
+	}
+	m = NewMemo()
+	m.Restore(l)
+	want := []string{"Normal CommitInForce Commit c2 (no subject) is in force", "Normal Resumed crp/web is no longer suspended"}
+	if got := build("c2", noon); !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
 	}
 }
 

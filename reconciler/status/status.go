@@ -48,6 +48,15 @@ func NewMemo() *Memo {
 	return &Memo{placements: map[api.PlacementKey]*placementEntry{}, clusters: map[string]*clusterEntry{}}
 }
 
+// Restore makes the first report be compared with what an earlier process has saved of commits and suspensions: the same commit
+// that is loaded again is no event, and a suspension whose time has ended meanwhile is one. Without it, no suspension of the first report is.
+func (m *Memo) Restore(l *ledger.Ledger) {
+	m.source.InForce.Hash, m.suspended = l.InForce(), map[ledger.Subject]ledger.Suspension{}
+	for _, s := range l.Suspensions() {
+		m.suspended[s.Subject] = s
+	}
+}
+
 // Build builds the report. Parts that have not changed since the Memo was last used are shared
 // with the previous report.
 func (m *Memo) Build(in Input) *Report {
@@ -183,9 +192,9 @@ func (m *Memo) finish(in Input) []Event {
 		m.newEvents = append(m.newEvents, membercluster.LeftEvents(name, m.clusters[name].object.UID, in.Now)...)
 		delete(m.clusters, name)
 	}
-	// Commits that were in force or refused before a restart are not changes.
+	// A commit that was refused before a restart is no change.
 	fromSource := slices.DeleteFunc(sourceEvents(m.source, in.Source, in.Now), func(e Event) bool {
-		return (m.source.InForce.Hash == "" || e.Reason == api.CommitRefused) && m.recorded[e.Key()]
+		return e.Reason == api.CommitRefused && m.recorded[e.Key()]
 	})
 	suspended := suspensionsInForce(in)
 	added := slices.Concat(fromSource, m.newEvents, suspensionEvents(m.suspended, suspended, in))
