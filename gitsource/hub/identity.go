@@ -79,14 +79,11 @@ var (
 )
 
 // isUnsupportedKind reports whether a kind is in one of gitfleet's groups and not supported, or is
-// one of gitfleet's kinds in another group.
+// one of gitfleet's kinds in no group, its former group or a misspelled one.
 func isUnsupportedKind(gvk runtimeschema.GroupVersionKind) bool {
-	if gvk.Group == formerGroup || gvk.Group == "" {
-		_, supported := kindNamed(gvk.Kind)
-		return supported
-	}
 	if !document.IsOwnGroup(gvk.Group) {
-		return false
+		gk, supported := kindNamed(gvk.Kind)
+		return supported && (gvk.Group == formerGroup || gvk.Group == "" || api.Closest(gvk.Group, []string{gk.Group}) != "")
 	}
 	kind, known := api.ManifestKinds[gvk.GroupKind()]
 	return !known || !slices.Contains(kind.Versions, gvk.Version)
