@@ -97,10 +97,8 @@ func (s *session) replaceWorks(works []*work.Work) {
 
 // lists makes an inventory one of those of the cluster.
 func (s *session) lists(inv *inventory.Inventory) {
-	var all inventory.List
-	for _, other := range append(s.inventories.owned.Inventories(), inv) {
-		all.Put(other)
-	}
+	all := s.inventories.owned.Inventories()
+	all.Put(inv)
 	s.inventories.owned.Loaded(all)
 }
 

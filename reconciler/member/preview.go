@@ -111,7 +111,7 @@ func (p *Preview) tasks(ctx context.Context, works []*work.Work, targets []Targe
 }
 
 // changes looks at the objects of some tasks, adds the removals, and marks the recreations that
-// would be held.
+// are blocked.
 func (p *Preview) changes(ctx context.Context, tasks []apply.Task, look func(context.Context, apply.Task) (*Change, error)) ([]Change, error) {
 	changes, err := p.each(ctx, tasks, look)
 	if err != nil {
