@@ -406,7 +406,7 @@ func (f endingFiles) Open(name string) (fs.File, error) {
 }
 
 // No build begins when its commit is not needed any more, although kustomize knows no context.
-func TestBuildsEnd(t *testing.T) {
+func TestNoBuildBeginsForAnUnneededCommit(t *testing.T) {
 	files := fstest.MapFS{"kustomization.yaml": {Data: []byte("namespace: web\nresources: [a.yaml]\n")}, "a.yaml": {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n")}}
 	done := make(chan struct{})
 	end := sync.OnceFunc(func() { close(done) })

@@ -1,8 +1,11 @@
 package build
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
 
 type result struct {
@@ -51,6 +55,39 @@ func TestBuildWaitsForAnother(t *testing.T) {
 	g := sources{"app/kustomization.yaml": "namePrefix: a-\nresources: [ns.yaml]\n", "app/ns.yaml": namespaceText}.graph(t, limit.Limits{BuildTime: time.Millisecond})
 	if result, _, err := g.Target("app").Build(roomy, func(*document.Report, any) {}); err == nil {
 		t.Errorf("built, with %v, want an error that is no problem of the commit", result.Problems)
+	}
+}
+
+// endingFiles are files that cannot be read any more once done is closed.
+type endingFiles struct {
+	fs.FS
+	done chan struct{}
+}
+
+func (f endingFiles) Done() <-chan struct{} { return f.done }
+
+// A running build is given up once its commit is not needed any more, long before it has built everything.
+func TestARunningBuildEnds(t *testing.T) {
+	repo := sources{"app/kustomization.yaml": "namePrefix: a-\nresources: [0.yaml, 1.yaml, 2.yaml, 3.yaml]\n"}
+	for i := range 3600 {
+		repo[fmt.Sprintf("app/%d.yaml", i%4)] += fmt.Sprintf("---\napiVersion: v1\nkind: Namespace\nmetadata: {name: n%d}\n", i)
+	}
+	done := make(chan struct{})
+	g, err := Read(tree.New(endingFiles{repo.mapFS(), done}, 1<<20), []string{"app"}, limit.Limits{}.WithDefaults(), Remotes{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	buildLock <- struct{}{} // no build of another test runs any more
+	<-buildLock
+	go func() {
+		for len(buildLock) == 0 {
+			runtime.Gosched()
+		}
+		close(done) // the build runs
+	}()
+	_, _, err = g.Target("app").Build(roomy, func(*document.Report, any) { t.Error("there is a result") })
+	if !errors.Is(err, errEnded) || len(buildLock) == 0 {
+		t.Errorf("got %v while kustomize runs: %t, want to wait for it no longer", err, len(buildLock) == 1)
 	}
 }
 
