@@ -3,7 +3,6 @@ package hub
 import (
 	"errors"
 	"maps"
-	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
@@ -25,7 +24,7 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 			t.Drop("it is a shared base, which is deployed only by kustomizations that refer to it")
 			continue
 		}
-		p, err := l.buildTarget(t, a, "")
+		p, err := l.buildTarget(t, a, buildOptions{})
 		if err != nil || a.full {
 			return err
 		}
@@ -49,10 +48,29 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 	return nil
 }
 
+// buildOptions say what a kustomization is built for. The zero value is for the hub.
+type buildOptions struct {
+	// overlay says that it is the content of an overlay, and namespace is that of its objects without one.
+	overlay   bool
+	namespace string
+	// templates says that variables are replaced in what is built, for each cluster.
+	templates bool
+}
+
+// key identifies the options in the cache.
+func (o buildOptions) key() string {
+	switch {
+	case !o.overlay:
+		return ""
+	case o.templates:
+		return "/" + o.namespace + "$"
+	}
+	return "/" + o.namespace
+}
+
 // buildTarget builds a kustomization, unless the result is cached. The result is empty if the
-// kustomization has problems. For an overlay, namespace is that of objects without one, after a slash, and a dollar sign follows if
-// variables are replaced in what is built.
-func (l *Loader) buildTarget(t build.Target, a *assembly, overlay string) (*parsed, error) {
+// kustomization has problems.
+func (l *Loader) buildTarget(t build.Target, a *assembly, o buildOptions) (*parsed, error) {
 	if !t.Valid() {
 		return &parsed{}, nil
 	}
@@ -60,17 +78,16 @@ func (l *Loader) buildTarget(t build.Target, a *assembly, overlay string) (*pars
 	if err != nil {
 		return nil, err
 	}
-	key := cacheKey{t.File, fingerprint, true, overlay}
+	key := cacheKey{t.File, fingerprint, true, o.key()}
 	p := l.cache[key]
 	if p == nil {
 		l.built++
 		p = &parsed{}
 		visit := p.addItems
-		if namespace, is := strings.CutPrefix(overlay, "/"); is {
-			p.forClusters, visit = true, p.addItemsIn(namespace)
-			if namespace, is := strings.CutSuffix(namespace, "$"); is {
-				visit = p.addTemplatesIn(namespace)
-			}
+		if p.forClusters = o.overlay; o.templates {
+			visit = p.addTemplatesIn(o.namespace)
+		} else if o.overlay {
+			visit = p.addItemsIn(o.namespace)
 		}
 		var built build.Built
 		built, p.transient, err = t.Build(a.rest(), visit)

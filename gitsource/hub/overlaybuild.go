@@ -105,11 +105,7 @@ func (l *Loader) buildOverlay(t build.Target, a *assembly, key buildKey) (*clust
 	if b.fingerprint, err = t.Fingerprint(); err != nil || b.Err != "" {
 		return b, err
 	}
-	options := "/" + key.namespace
-	if key.variablesOf != "" {
-		options += "$"
-	}
-	if b.parsed, err = l.buildTarget(t, a, options); err != nil || a.full {
+	if b.parsed, err = l.buildTarget(t, a, buildOptions{overlay: true, namespace: key.namespace, templates: key.variablesOf != ""}); err != nil || a.full {
 		return nil, err
 	}
 	p := b.parsed
