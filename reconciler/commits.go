@@ -32,11 +32,11 @@ type commits struct {
 	inForce       *hub.Snapshot
 	inForceSeenAt time.Time
 	past          pastCommits
-	history       historyReader
-	// source is what the report says about the repository. newestFatal is set while the newest commit is refused
+	history       historyRetry
+	// source is what the report says about the repository. newestCrashed is set while the newest commit is refused
 	// because loading it has crashed the process.
-	source      status.Source
-	newestFatal bool
+	source        status.Source
+	newestCrashed bool
 	// untraced is when a new commit came into force, until its trace is sent; zero afterwards.
 	untraced time.Time
 }
@@ -54,7 +54,7 @@ func (c *commits) putInForce(load loaded, l *ledger.Ledger, now time.Time) {
 	if load.reloaded && c.source.Newest.Hash != load.commit.Hash {
 		return
 	}
-	c.newestFatal = errors.Is(load.err, crashguard.ErrFatal)
+	c.newestCrashed = errors.Is(load.err, crashguard.ErrFatal)
 	c.setNewest(load)
 	if load.waiting {
 		c.cfg.Log.Info("commit waits for its remote bases and charts", "commit", load.commit.Hash, "fetches", c.source.Fetches)
@@ -125,7 +125,7 @@ func (c *commits) trace(start time.Time) {
 func (c *commits) loadAgain(ctx context.Context) {
 	c.loader.guard.Reset()
 	newest := c.source.Newest
-	c.source.LoadError, c.newestFatal = "", false
+	c.source.LoadError, c.newestCrashed = "", false
 	c.cfg.Log.Info("loading a commit again that ended the daemon", "commit", newest.Hash)
 	c.running.Go(func() {
 		l := c.loader.loadCommit(ctx, c.cfg.Loader, gitsource.Commit{Hash: newest.Hash, Author: newest.Author, Signer: newest.Signer, Subject: newest.Subject, Time: newest.Time, Message: newest.Message})
@@ -156,19 +156,19 @@ type pastCommits struct {
 	snapshots map[string]*hub.Snapshot
 	// lost are the commits that cannot be loaded, and retries their next attempts.
 	lost    map[string]error
-	retries map[string]pastRetry
+	retries map[string]loadRetry
 	// loading is the commit that is being loaded; empty if none is.
 	loading string
 }
 
-// A pastRetry is the time of the next attempt to load a past commit, and the number of failures.
-type pastRetry struct {
+// A loadRetry is the time of the next attempt to load a past commit or a Git history, and the number of failures.
+type loadRetry struct {
 	failures int
 	at       time.Time
 }
 
 func newPastCommits() pastCommits {
-	return pastCommits{snapshots: map[string]*hub.Snapshot{}, lost: map[string]error{}, retries: map[string]pastRetry{}}
+	return pastCommits{snapshots: map[string]*hub.Snapshot{}, lost: map[string]error{}, retries: map[string]loadRetry{}}
 }
 
 // add adds a commit that was loaded because clusters are assigned to it.
@@ -190,7 +190,7 @@ func (p *pastCommits) add(l loaded, now time.Time, log *slog.Logger) {
 			"commit", hash, "err", l.err)
 		p.lost[hash] = l.err
 	}
-	p.retries[hash] = pastRetry{failures + 1, now.Add(retryafter.Failures(failures+1, firstPastRetry, lastPastRetry))}
+	p.retries[hash] = loadRetry{failures + 1, now.Add(retryafter.Failures(failures+1, firstPastRetry, lastPastRetry))}
 }
 
 // keep removes all commits but the one in force and those that are assigned to a cluster.
@@ -204,10 +204,10 @@ func (p *pastCommits) keep(assigned map[string]bool, inForce string) {
 	}
 }
 
-// A historyReader retries reading the Git history of the commit in force after a failure.
-type historyReader struct {
+// A historyRetry says whether the Git history of the commit in force is being read, and when to try again after a failure.
+type historyRetry struct {
 	reading bool
-	pastRetry
+	loadRetry
 }
 
 // readHistory begins to read the Git history of the commit in force, if that is needed and due.
@@ -231,10 +231,10 @@ func (c *commits) historyRead(l loaded, now time.Time) {
 	switch {
 	case c.inForce.Commit.Hash != l.commit.Hash:
 	case l.err != nil:
-		h.pastRetry = pastRetry{h.failures + 1, now.Add(retryafter.Failures(h.failures+1, firstPastRetry, lastPastRetry))}
+		h.loadRetry = loadRetry{h.failures + 1, now.Add(retryafter.Failures(h.failures+1, firstPastRetry, lastPastRetry))}
 	default:
 		s := *c.inForce
 		s.RunHistory, s.RunHistoryErr = l.snapshot.RunHistory, nil
-		h.pastRetry, c.inForce, c.past.snapshots[l.commit.Hash] = pastRetry{}, &s, &s
+		h.loadRetry, c.inForce, c.past.snapshots[l.commit.Hash] = loadRetry{}, &s, &s
 	}
 }

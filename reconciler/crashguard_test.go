@@ -202,15 +202,15 @@ func TestAReloadDoesNotWaitForPastCommits(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		source := &stuckSource{read: make(chan string, 1)}
 		c.cfg.Source, c.commits.loader.guard = source, crashguard.New("", c.cfg.Log)
-		c.commits.source.Newest.Hash, c.commits.newestFatal = "newest", true
+		c.commits.source.Newest.Hash, c.commits.newestCrashed = "newest", true
 		c.commits.updatePast(ctx, assigned("past"), c.now)
 		synctest.Wait()
 		c.runOrders(ctx, []queuedOrder{{do: (*orderRun).check, done: make(chan answer, 1)}}, c.now)
 		synctest.Wait()
 		select {
 		case hash := <-source.read:
-			if hash != "newest" || c.commits.newestFatal {
-				t.Errorf("loaded %s, still refused: %t", hash, c.commits.newestFatal)
+			if hash != "newest" || c.commits.newestCrashed {
+				t.Errorf("loaded %s, still refused: %t", hash, c.commits.newestCrashed)
 			}
 		default:
 			t.Error("the commit is not loaded while a past one is")

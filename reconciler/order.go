@@ -76,9 +76,9 @@ type orderRun struct {
 	now    time.Time
 	ledger *ledger.Ledger
 	agents *agents
-	// inForce is the commit in force; nil if none is yet. newestFatal says that the newest one has crashed the process.
-	inForce     *hub.Snapshot
-	newestFatal bool
+	// inForce is the commit in force; nil if none is yet. newestCrashed says that the newest one has crashed the process.
+	inForce       *hub.Snapshot
+	newestCrashed bool
 	// works are the works that were last sent to clusters. unanswered is the number of clusters for which a placement
 	// leaves room, because they have not answered since the ledger was lost.
 	works      map[string][]*work.Work

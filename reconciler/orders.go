@@ -114,7 +114,7 @@ func (r *Reconciler) runOrders(ctx context.Context, orders []queuedOrder, now ti
 }
 
 func (r *Reconciler) newOrderRun(now time.Time) *orderRun {
-	return &orderRun{now: now, ledger: r.ledger, agents: &r.agents, inForce: r.commits.inForce, newestFatal: r.commits.newestFatal, works: r.works, unanswered: r.unanswered, approvalsInGit: r.cfg.ApprovalsInGit}
+	return &orderRun{now: now, ledger: r.ledger, agents: &r.agents, inForce: r.commits.inForce, newestCrashed: r.commits.newestCrashed, works: r.works, unanswered: r.unanswered, approvalsInGit: r.cfg.ApprovalsInGit}
 }
 
 // sendAnswers sends the answers of the orders of this turn.
@@ -133,7 +133,7 @@ func (r *orderRun) check(o Order) (string, error) {
 		for name := range r.agents.members {
 			names[name] = true
 		}
-		r.loadNewest = r.loadNewest || r.newestFatal
+		r.loadNewest = r.loadNewest || r.newestCrashed
 	} else {
 		subject, err := r.subjectOf(o)
 		if err != nil {

@@ -119,12 +119,12 @@ func TestWhenTheCommitInForceWasFirstSeen(t *testing.T) {
 func TestAGoodCommitEndsTheProblems(t *testing.T) {
 	c := newHistoryScene(t)
 	c.commits.putInForce(loaded{commit: hub.Commit{Hash: "c1"}, err: crashguard.ErrFatal}, c.ledger, c.now)
-	if !c.commits.newestFatal || c.commits.source.LoadError == "" {
-		t.Errorf("fatal %t, error %q", c.commits.newestFatal, c.commits.source.LoadError)
+	if !c.commits.newestCrashed || c.commits.source.LoadError == "" {
+		t.Errorf("fatal %t, error %q", c.commits.newestCrashed, c.commits.source.LoadError)
 	}
 	c.commits.putInForce(c.loadedCommit("c2", "", "clusters east\nnamespace web\nplace web"), c.ledger, c.now)
-	if c.commits.newestFatal || c.commits.source.LoadError != "" || c.commits.source.Problems != nil {
-		t.Errorf("fatal %t, error %q, problems %v", c.commits.newestFatal, c.commits.source.LoadError, c.commits.source.Problems)
+	if c.commits.newestCrashed || c.commits.source.LoadError != "" || c.commits.source.Problems != nil {
+		t.Errorf("fatal %t, error %q, problems %v", c.commits.newestCrashed, c.commits.source.LoadError, c.commits.source.Problems)
 	}
 }
 
