@@ -30,33 +30,33 @@ type Suspended struct {
 }
 
 // Update sets which suspensions are in force, and returns the time at which the next of them ends; zero if none ends by itself.
-func (r *Suspensions) Update(l *ledger.Ledger, now time.Time) time.Time {
+func (s *Suspensions) Update(l *ledger.Ledger, now time.Time) time.Time {
 	var wake time.Time
-	list := slices.DeleteFunc(l.Suspensions(), func(s ledger.Suspension) bool { return s.Ended(now) })
-	for _, s := range list {
-		wake = api.Earliest(wake, s.Until)
+	list := slices.DeleteFunc(l.Suspensions(), func(one ledger.Suspension) bool { return one.Ended(now) })
+	for _, one := range list {
+		wake = api.Earliest(wake, one.Until)
 	}
-	if slices.Equal(list, r.list) {
+	if slices.Equal(list, s.list) {
 		return wake
 	}
-	r.list, r.reasons, r.objects = list, make(map[ledger.Subject]Suspended, len(list)), map[string][]work.SuspendedObject{}
-	r.Freezes = map[ledger.Subject]ledger.Suspension{}
-	r.Version++
-	for _, s := range list {
+	s.list, s.reasons, s.objects = list, make(map[ledger.Subject]Suspended, len(list)), map[string][]work.SuspendedObject{}
+	s.Freezes = map[ledger.Subject]ledger.Suspension{}
+	s.Version++
+	for _, one := range list {
 		switch {
-		case s.Effect == ledger.Freezes:
-			r.Freezes[s.Subject] = s
-		case s.Effect == ledger.Cordons: // it is a taint of the cluster
-		case s.Object == api.ID{}:
-			r.reasons[s.Subject] = Suspended{s.String(), s.Since}
+		case one.Effect == ledger.Freezes:
+			s.Freezes[one.Subject] = one
+		case one.Effect == ledger.Cordons: // it is a taint of the cluster
+		case one.Object == api.ID{}:
+			s.reasons[one.Subject] = Suspended{one.String(), one.Since}
 		default:
-			r.objects[s.Cluster] = append(r.objects[s.Cluster], work.SuspendedObject{ID: s.Object, Why: s.String()})
+			s.objects[one.Cluster] = append(s.objects[one.Cluster], work.SuspendedObject{ID: one.Object, Why: one.String()})
 		}
 	}
-	everywhere := r.objects[""]
-	for _, cluster := range slices.Sorted(maps.Keys(r.objects)) {
+	everywhere := s.objects[""]
+	for _, cluster := range slices.Sorted(maps.Keys(s.objects)) {
 		if cluster != "" {
-			r.objects[cluster] = merged(r.objects[cluster], everywhere)
+			s.objects[cluster] = merged(s.objects[cluster], everywhere)
 		}
 	}
 	return wake
@@ -70,24 +70,24 @@ func merged(own, more []work.SuspendedObject) []work.SuspendedObject {
 }
 
 // Of returns why a placement writes nothing to a cluster; zero if it does.
-func (r *Suspensions) Of(key api.PlacementKey, cluster string) Suspended {
-	for _, s := range []ledger.Subject{{Placement: key}, {Placement: key, Cluster: cluster}, {Cluster: cluster}} {
-		if s := r.reasons[s]; s.Why != "" {
-			return s
+func (s *Suspensions) Of(key api.PlacementKey, cluster string) Suspended {
+	for _, subject := range []ledger.Subject{{Placement: key}, {Placement: key, Cluster: cluster}, {Cluster: cluster}} {
+		if reason := s.reasons[subject]; reason.Why != "" {
+			return reason
 		}
 	}
 	return Suspended{}
 }
 
 // ObjectsOn lists the suspended objects of a cluster, by ID.
-func (r *Suspensions) ObjectsOn(cluster string) []work.SuspendedObject {
-	if own, ok := r.objects[cluster]; ok {
+func (s *Suspensions) ObjectsOn(cluster string) []work.SuspendedObject {
+	if own, ok := s.objects[cluster]; ok {
 		return own
 	}
-	return r.objects[""]
+	return s.objects[""]
 }
 
 // NotSuspended returns the clusters of a list that are not suspended, in its memory.
-func (r *Suspensions) NotSuspended(clusters []string) []string {
-	return slices.DeleteFunc(clusters, func(name string) bool { return r.reasons[ledger.Subject{Cluster: name}].Why != "" })
+func (s *Suspensions) NotSuspended(clusters []string) []string {
+	return slices.DeleteFunc(clusters, func(name string) bool { return s.reasons[ledger.Subject{Cluster: name}].Why != "" })
 }
