@@ -147,9 +147,9 @@ func (r *Run) Times() []*time.Time {
 	return all
 }
 
-// Asks returns the stage that waits for an approval now, and whether that is the one before its clusters are updated; nil if
+// AwaitedApproval returns the stage that waits for an approval now, and whether that is the one before its clusters are updated; nil if
 // none does.
-func (r *Run) Asks() (stage *RunStage, before bool) {
+func (r *Run) AwaitedApproval() (stage *RunStage, before bool) {
 	if !r.Active() {
 		return nil, false
 	}
@@ -166,8 +166,8 @@ func (r *Run) Asks() (stage *RunStage, before bool) {
 	return nil, false
 }
 
-// WaitsFor are the gates that are asked now and have not passed, with their answers.
-func (r *Run) WaitsFor() (texts []string) {
+// PendingGates are the gates that are asked now and have not passed, with their answers.
+func (r *Run) PendingGates() (texts []string) {
 	i := r.Turn()
 	if !r.Active() || i == len(r.Stages) || r.Stages[i].Updated.IsZero() {
 		return nil

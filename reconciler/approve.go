@@ -79,7 +79,7 @@ func approvable(run *placement.Run, o Order) (before bool, err error) {
 		}
 		return false, refuse("update run %s has no stage %q; it has %s", run.Name, o.Stage, strings.Join(names, ", "))
 	}
-	asks, before := run.Asks()
+	asks, before := run.AwaitedApproval()
 	switch st := &run.Stages[i]; {
 	case asks == st && before && o.After:
 		return false, refuse("the clusters of stage %s are not updated yet; its beginning waits for an approval: --before", st.Name)

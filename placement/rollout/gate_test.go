@@ -86,7 +86,7 @@ func TestSoakIsWaitedFor(t *testing.T) {
 	if got := p.Waiting[0].Message; got != want {
 		t.Errorf("waits for %q, want %q", got, want)
 	}
-	if got := f.run.WaitsFor(); len(got) != 1 || !strings.HasPrefix(got[0], "the gate soak: available since") {
+	if got := f.run.PendingGates(); len(got) != 1 || !strings.HasPrefix(got[0], "the gate soak: available since") {
 		t.Errorf("the run waits for %q", got)
 	}
 }

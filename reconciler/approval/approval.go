@@ -141,7 +141,7 @@ func (a *Approver) approveReviewed(ctx context.Context, r *status.Report) error 
 	for _, d := range r.Details {
 		run := d.UpdateRun
 		key, err := api.ParsePlacement(d.Placement)
-		if run == nil || run.Asks == "" || !run.ByReview || err != nil {
+		if run == nil || run.ApprovalStage == "" || !run.ByReview || err != nil {
 			continue
 		}
 		k := runKey{d.Placement, run.Name}
@@ -190,12 +190,12 @@ func (a *Approver) look(ctx context.Context, seen *reviews, key api.PlacementKey
 		}
 	}
 	d := Decision{
-		Placement: key, Run: run.Name, Stage: run.Asks, Before: run.Before, After: !run.Before,
+		Placement: key, Run: run.Name, Stage: run.ApprovalStage, Before: run.Before, After: !run.Before,
 		By: fmt.Sprintf("%s (%s)", strings.Join(newest.by, ", "), newest.pr.URL), Reason: "approving review of the pull request",
 	}
 	_, err = a.cfg.Approve(ctx, d)
 	if refused, ok := errors.AsType[*RefusedError](err); ok { // it was approved in another way, or has ended
-		a.cfg.Log.Info("a review approves nothing", "placement", k.placement, "run", run.Name, "stage", run.Asks, "err", refused)
+		a.cfg.Log.Info("a review approves nothing", "placement", k.placement, "run", run.Name, "stage", run.ApprovalStage, "err", refused)
 		return nil
 	}
 	return err

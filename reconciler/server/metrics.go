@@ -249,7 +249,7 @@ func (p *scrape) rollout(d *status.Detail, stoppedAt string) {
 			}
 		}
 		p.gauge(updateRun, 1, d.Placement, run.Name, stage, run.Reason)
-		p.since(approvalRequested, run.AsksSince, d.Placement, run.Name, run.Asks)
+		p.since(approvalRequested, run.ApprovalSince, d.Placement, run.Name, run.ApprovalStage)
 	}
 	if d.Rollout == nil || !d.Rollout.Finished.IsZero() {
 		return

@@ -38,7 +38,7 @@ func measured() *status.Report {
 		Details: []*status.Detail{
 			{
 				Placement: "crp/web", Selected: 3, Stopped: "east",
-				UpdateRun: &updaterun.Run{Name: "web-1", Reason: "UpdateRunWaiting", Asks: "prod", AsksSince: time.Unix(1_700_000_000, 0), Stages: []updaterun.Stage{{Name: "canary", Finished: time.Unix(1, 0)}, {Name: "prod", Gates: []updaterun.Gate{{Name: "errors", State: placement.GateStateUnknown, Due: time.Unix(1_700_000_060, 0)}, {Name: "calm", State: placement.GateStatePassed}}}}},
+				UpdateRun: &updaterun.Run{Name: "web-1", Reason: "UpdateRunWaiting", ApprovalStage: "prod", ApprovalSince: time.Unix(1_700_000_000, 0), Stages: []updaterun.Stage{{Name: "canary", Finished: time.Unix(1, 0)}, {Name: "prod", Gates: []updaterun.Gate{{Name: "errors", State: placement.GateStateUnknown, Due: time.Unix(1_700_000_060, 0)}, {Name: "calm", State: placement.GateStatePassed}}}}},
 				Rollout:   &status.Rollout{Started: time.Unix(1_700_000_000, 0), Updated: 1, Target: 4, Unavailable: 2, MaxUnavailable: 1},
 				Clusters: []status.ClusterDetail{
 					{Cluster: "a", Applied: true, Available: true}, {Cluster: "east", Commit: "fedcba9876543210", Applied: true, Failure: "no image", FailedObjects: 2, Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},

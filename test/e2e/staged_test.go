@@ -37,7 +37,7 @@ func TestCanaryIsApprovedOrGoesBack(t *testing.T) {
 	d.waitForValues("good - -")
 	run := "staged-" + good[:8]
 	asks := func(r *status.Report) bool {
-		return len(r.Details) == 1 && r.Details[0].UpdateRun != nil && r.Details[0].UpdateRun.Asks == "canary"
+		return len(r.Details) == 1 && r.Details[0].UpdateRun != nil && r.Details[0].UpdateRun.ApprovalStage == "canary"
 	}
 	d.until("waiting for the approval", asks)
 	d.kill()

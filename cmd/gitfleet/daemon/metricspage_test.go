@@ -113,7 +113,7 @@ func oneOfEach() *status.Report {
 			{Type: api.PermissionsGranted, Status: metav1.ConditionFalse, Reason: api.PermissionsMissing},
 		}}}},
 		Details: []*status.Detail{{
-			Placement: "crp/web", Rollout: &status.Rollout{Started: at}, Stopped: "east", UpdateRun: &updaterun.Run{Name: "web-1", Asks: "canary", AsksSince: at, Stages: []updaterun.Stage{{Name: "canary", Gates: []updaterun.Gate{{Name: "errors", State: placement.GateStateWaiting, Due: at}}}}},
+			Placement: "crp/web", Rollout: &status.Rollout{Started: at}, Stopped: "east", UpdateRun: &updaterun.Run{Name: "web-1", ApprovalStage: "canary", ApprovalSince: at, Stages: []updaterun.Stage{{Name: "canary", Gates: []updaterun.Gate{{Name: "errors", State: placement.GateStateWaiting, Due: at}}}}},
 			Clusters: []status.ClusterDetail{{Cluster: "east", Behind: 1, BehindSince: at, Deferral: &status.Deferral{Overdue: true}}},
 		}},
 		Drifts:      []status.Drift{{Placement: "crp/web", Cluster: "east", State: api.DriftStanding}},

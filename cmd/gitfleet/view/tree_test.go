@@ -44,7 +44,7 @@ func TestTreeText(t *testing.T) {
 	if got := treeText(tree, r, output.Page{}); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	tree.UpdateRun = &updaterun.Run{Name: "web-1", Reason: "UpdateRunWaiting", Commit: reports.FirstCommit, Asks: "canary", Stages: []updaterun.Stage{
+	tree.UpdateRun = &updaterun.Run{Name: "web-1", Reason: "UpdateRunWaiting", Commit: reports.FirstCommit, ApprovalStage: "canary", Stages: []updaterun.Stage{
 		{Name: "canary", Clusters: 1, Updated: 1, Waits: []string{"the approval web-1-after-canary"}}, {Name: "prod", Clusters: 2},
 	}}
 	tree.Clusters = []status.TreeCluster{{Cluster: "ams", Commit: reports.FirstCommit, Stage: "canary"}, {Cluster: "chi", Stage: "prod"}}

@@ -72,7 +72,7 @@ func (v *view) progressing() metav1.Condition {
 		return v.condition(api.RunProgressing, status, reason, message, since)
 	}
 	const waiting = "The updateRun is waiting for %s-stage tasks in stage %s to complete"
-	asks, before := v.run.Asks()
+	asks, before := v.run.AwaitedApproval()
 	switch {
 	case v.run.Halted != "" && len(v.updating) > 0:
 		return set(metav1.ConditionUnknown, "UpdateRunStopping", "The update run is the process of stopping, waiting for all the updating/deleting clusters to finish updating before completing the stop process", at(v.run.HaltedSince))

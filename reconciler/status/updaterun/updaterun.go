@@ -22,20 +22,20 @@ type Run struct {
 	// Reason and Message are those of KubeFleet's condition Progressing, or of Succeeded or Initialized once the run has ended.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Asks is the stage that waits for an approval; empty if none does. Before says that its clusters are not updated before that.
-	// AsksSince is since when it waits.
-	Asks   string `json:"asks,omitempty"`
-	Before bool   `json:"before,omitempty"`
+	// ApprovalStage is the stage that waits for an approval; empty if none does. Before says that its clusters are not updated before that.
+	// ApprovalSince is since when it waits. The JSON fields of both keep the names that the schema promises.
+	ApprovalStage string `json:"asks,omitempty"`
+	Before        bool   `json:"before,omitempty"`
 	// ByReview reports whether an approving review of the pull request with the content also counts as the approval. Proven is the
 	// fingerprint of the content of the last finished run; empty if there is none.
 	ByReview bool   `json:"byReview,omitempty"`
 	Proven   string `json:"-"`
 	// InGit reports whether the configuration asks for a commit as the approval.
-	InGit     bool      `json:"inGit,omitempty"`
-	AsksSince time.Time `json:"asksSince,omitzero"`
-	Gates     []string  `json:"gates,omitempty"` // that have not passed and are asked now, each with its answer
-	Stages    []Stage   `json:"stages,omitempty"`
-	Finished  time.Time `json:"finished,omitzero"`
+	InGit         bool      `json:"inGit,omitempty"`
+	ApprovalSince time.Time `json:"asksSince,omitzero"`
+	Gates         []string  `json:"gates,omitempty"` // that have not passed and are asked now, each with its answer
+	Stages        []Stage   `json:"stages,omitempty"`
+	Finished      time.Time `json:"finished,omitzero"`
 }
 
 // CommitApproval says what to commit to approve a stage of a run.
@@ -52,18 +52,18 @@ func (u *Run) Where(placement string) string {
 
 // WhereWithoutGates is Where without the answers of gates, which the texts of the stages include too.
 func (u *Run) WhereWithoutGates(placement string) string {
-	if u.Asks == "" {
+	if u.ApprovalStage == "" {
 		return u.Message
 	}
 	when := "after"
 	if u.Before {
 		when = "before"
 	}
-	text := fmt.Sprintf("an approval %s stage %s is missing: ", when, u.Asks)
+	text := fmt.Sprintf("an approval %s stage %s is missing: ", when, u.ApprovalStage)
 	if key, _ := api.ParsePlacement(placement); u.InGit {
-		text += CommitApproval(key, u.Name, u.Asks, u.Before)
+		text += CommitApproval(key, u.Name, u.ApprovalStage, u.Before)
 	} else {
-		text += fmt.Sprintf("gitfleet approve %s --stage %s --run %s", placement, u.Asks, u.Name)
+		text += fmt.Sprintf("gitfleet approve %s --stage %s --run %s", placement, u.ApprovalStage, u.Name)
 	}
 	if u.ByReview {
 		text += ", or an approving review of the pull request of commit " + u.Commit[:min(8, len(u.Commit))]
@@ -159,18 +159,18 @@ func Of(p *plan.Placement, now time.Time, approvalsInGit bool) *Run {
 		}
 		out.Stages = append(out.Stages, stage)
 	}
-	if asks, before := v.run.Asks(); asks != nil && v.run.Halted == "" {
-		out.Asks, out.Before, out.AsksSince = asks.Name, before, cmp.Or(asks.Requested, asks.Updated)
+	if asks, before := v.run.AwaitedApproval(); asks != nil && v.run.Halted == "" {
+		out.ApprovalStage, out.Before, out.ApprovalSince = asks.Name, before, cmp.Or(asks.Requested, asks.Updated)
 		out.InGit, out.Proven = approvalsInGit, provenByRun(p.Record.Runs)
 		out.ByReview = !out.InGit && byReview(p, v.run.Name, asks.Name)
 		if before {
-			out.AsksSince = v.run.Entered(v.run.Turn())
+			out.ApprovalSince = v.run.Entered(v.run.Turn())
 		}
 	}
 	c := v.conditions()
 	out.Reason, out.Message = c[len(c)-1].Reason, c[len(c)-1].Message
 	if v.run.Halted == "" {
-		out.Gates = v.run.WaitsFor()
+		out.Gates = v.run.PendingGates()
 	}
 	if v.run.Halted != "" && v.run.Active() {
 		out.Message += ": " + v.run.Halted
@@ -194,7 +194,7 @@ func (v *view) missingTasks(s *placement.RunStage) (missing []string) {
 	if s.NeedsApproval(false) && s.ApprovedAfter.IsZero() {
 		missing = append(missing, "the approval "+api.ApprovalName(v.run.Name, s.Name, false))
 	}
-	return append(missing, v.run.WaitsFor()...)
+	return append(missing, v.run.PendingGates()...)
 }
 
 // byReview reports whether a review of the pull request approves a stage of a run.

@@ -134,10 +134,10 @@ func TestConditionsOfRuns(t *testing.T) {
 				t.Errorf("the stage:\n%s\nwant\n%s", canary, test.canary)
 			}
 			asks, u := "", Of(s.Placement, s.now, false)
-			if u.Asks != "" {
-				asks = map[bool]string{true: "before ", false: "after "}[u.Before] + u.Asks
+			if u.ApprovalStage != "" {
+				asks = map[bool]string{true: "before ", false: "after "}[u.Before] + u.ApprovalStage
 			}
-			if asks != test.asks || u.Message == "" || (asks == "") != u.AsksSince.IsZero() {
+			if asks != test.asks || u.Message == "" || (asks == "") != u.ApprovalSince.IsZero() {
 				t.Errorf("asks %q, want %q; %+v", asks, test.asks, u)
 			}
 		})

@@ -60,7 +60,7 @@ func (w *world) asking() (out []api.PlacementKey) {
 	for _, name := range keys(ownNamespaces) {
 		key := api.PlacementKey{Name: name}
 		if r := currentRun(w.saved.runs[key]); r != nil {
-			if s, _ := r.Asks(); s != nil {
+			if s, _ := r.AwaitedApproval(); s != nil {
 				out = append(out, key)
 			}
 		}
@@ -74,7 +74,7 @@ func (w *world) decideStage(key api.PlacementKey, reject bool) {
 	if r == nil {
 		return
 	}
-	s, before := r.Asks()
+	s, before := r.AwaitedApproval()
 	if s == nil {
 		return
 	}
