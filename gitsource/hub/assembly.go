@@ -116,6 +116,16 @@ func (all invalidObjects) has(kind, namespace, name string) bool {
 	return all[api.ID{Group: api.PlacementGroup, Kind: kind, Namespace: namespace, Name: name}]
 }
 
+// hasCluster reports whether they have a MemberCluster.
+func (all invalidObjects) hasCluster() bool {
+	for id := range all {
+		if id.Group == api.ClusterGroup {
+			return true
+		}
+	}
+	return false
+}
+
 // hasBuilder reports whether they have an overlay or a chart, by the kind without Cluster.
 func (all invalidObjects) hasBuilder(kind string) bool {
 	for id := range all {

@@ -177,9 +177,10 @@ func (l *Loader) setOverlay(a *assembly, o *overlays, u *overlayUse, builds map[
 }
 
 // warnUnusedOverlays warns of directories that overlays could build, and that are for no cluster and no base of others. An overlay of which no
-// cluster uses any is an error: its path is probably mistyped, and what it no longer builds would be deleted.
+// cluster uses any is an error: its path is probably mistyped, and what it no longer builds would be deleted. While a cluster has a mistake
+// itself, what it uses is not known.
 func (a *assembly) warnUnusedOverlays(g *build.Graph, o *overlays) {
-	if len(o.clusters) == 0 {
+	if len(o.clusters) == 0 || a.unread || a.invalid.hasCluster() {
 		return
 	}
 	for _, u := range o.uses {
@@ -190,6 +191,7 @@ func (a *assembly) warnUnusedOverlays(g *build.Graph, o *overlays) {
 				why = u.fault.Error()
 			}
 			a.problem(problem.Error, u.it.at(field), field, "no cluster of the commit uses a directory of it (%s); correct the path or the clusters, or remove the overlay", why)
+			a.invalid[u.it.id] = true
 			continue
 		}
 		for _, dir := range slices.Sorted(maps.Keys(u.existing)) {
