@@ -183,7 +183,7 @@ func (i *inspector) unbuilt(p *plan.Placement, cluster string) string {
 		}
 		keys, _ := overlay.BuildsFor(o.Overlay, overlay.Cluster{Name: cluster, Labels: i.plan.Clusters[at].Labels, Properties: o.Overlay.Properties[cluster]})
 		if slices.ContainsFunc(keys, func(key string) bool { return o.Overlay.Builds[key].Err != "" }) {
-			return fmt.Sprintf("what %s (%s) has for them cannot be built, for a reason that is reported as well", o.ID, o.Overlay.At)
+			return fmt.Sprintf("what %s (%s) has there cannot be built, for a reason that is reported as well", o.ID, o.Overlay.At)
 		}
 	}
 	return ""

@@ -176,7 +176,7 @@ func TestInspectWithoutBuilds(t *testing.T) {
 			got = append(got, f.text())
 		}
 	}
-	const want = "o.yaml:3: crp/web would not be updated on ams, chi: what ClusterOverlay.gitfleet.dev/web (o.yaml:1) has for them cannot be built, for a reason that is reported as well"
+	const want = "o.yaml:3: crp/web would not be updated on ams, chi: what ClusterOverlay.gitfleet.dev/web (o.yaml:1) has there cannot be built, for a reason that is reported as well"
 	if len(got) != 2 || !slices.Contains(got, want) {
 		t.Errorf("got %q, want the reason and %q", got, want)
 	}
