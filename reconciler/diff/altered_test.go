@@ -158,7 +158,7 @@ func TestOutdatedDefaults(t *testing.T) {
 			maps.Copy(fields.(map[string]any), test.defaults)
 			if test.owner != "" {
 				live.SetManagedFields([]metav1.ManagedFieldsEntry{{
-					Manager: test.owner, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:policyTypes":{}}}`)},
+					Manager: test.owner, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:policyTypes":{}}}`),
 				}})
 			}
 			r := Request{Before: object(t, test.before), Desired: desired, Live: live, Manager: api.FieldManager, Force: true}
