@@ -133,17 +133,23 @@ func (p Path) HasVariables() bool { return len(p.variables) > 0 }
 
 // For returns the path for a cluster. The message of the error says what the cluster lacks and how to correct that.
 func (p Path) For(c Cluster) (string, error) {
+	asIs := func(text string) string { return text }
+	return p.expand(c, asIs, asIs)
+}
+
+// expand returns the path for a cluster, with its texts and the values of its variables in another form.
+func (p Path) expand(c Cluster, text, value func(string) string) (string, error) {
 	var b strings.Builder
-	for i, text := range p.texts {
-		b.WriteString(text)
+	for i, part := range p.texts {
+		b.WriteString(text(part))
 		if i == len(p.variables) {
 			break
 		}
-		value, err := valueOf(p.variables[i], c)
+		of, err := valueOf(p.variables[i], c)
 		if err != nil {
 			return "", err
 		}
-		b.WriteString(value)
+		b.WriteString(value(of))
 	}
 	return b.String(), nil
 }
@@ -191,19 +197,7 @@ func Match(pattern, name string) bool {
 
 // patternFor returns the pattern of the directories that the path means for a cluster.
 func (p Path) patternFor(c Cluster) (string, error) {
-	var b strings.Builder
-	for i, text := range p.texts {
-		b.WriteString(p.escape(text))
-		if i == len(p.variables) {
-			break
-		}
-		value, err := valueOf(p.variables[i], c)
-		if err != nil {
-			return "", err
-		}
-		b.WriteString(escapes.Replace(value))
-	}
-	return b.String(), nil
+	return p.expand(c, p.escape, escapes.Replace)
 }
 
 // match matches a directory with a pattern, and returns the names in the place of segments with wildcards.
