@@ -79,14 +79,19 @@ var (
 )
 
 // isUnsupportedKind reports whether a kind is in one of gitfleet's groups and not supported, or is
-// one of gitfleet's kinds in no group, its former group or a misspelled one.
+// one of gitfleet's kinds in no group, its former group or a misspelled one. Placements are so in every other group: as content of
+// another kind, what they have placed would be deleted.
 func isUnsupportedKind(gvk runtimeschema.GroupVersionKind) bool {
 	if !document.IsOwnGroup(gvk.Group) {
 		gk, supported := kindNamed(gvk.Kind)
-		return supported && (gvk.Group == formerGroup || gvk.Group == "" || api.Closest(gvk.Group, []string{gk.Group}) != "")
+		return supported && (gvk.Group == formerGroup || gvk.Group == "" || isPlacementKind(gvk.Kind) || api.Closest(gvk.Group, []string{gk.Group}) != "")
 	}
 	kind, known := api.ManifestKinds[gvk.GroupKind()]
 	return !known || !slices.Contains(kind.Versions, gvk.Version)
+}
+
+func isPlacementKind(kind string) bool {
+	return kind == "ClusterResourcePlacement" || kind == "ResourcePlacement"
 }
 
 // validateUnsupported reports a kind or version that gitfleet does not support.
