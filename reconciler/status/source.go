@@ -53,7 +53,7 @@ func sourceEvents(was, is Source, now time.Time) []event.Event {
 	default:
 		out = append(out, event.Normal(api.FetchSucceeded, "The repository can be read again"))
 	}
-	if is.InForce.Hash != was.InForce.Hash {
+	if is.InForce.Hash != "" && is.InForce.Hash != was.InForce.Hash {
 		e := event.Normal(api.CommitInForce, commitText(is.InForce)+" is in force")
 		e.Commit = is.InForce.Hash
 		out = append(out, e)

@@ -63,13 +63,14 @@ func TestEventsSinceTheStateOfTheLedger(t *testing.T) {
 	m := NewMemo()
 	m.Restore(l)
 	build := func(commit string, now time.Time) []string {
-		l.SetInForce(commit)
 		in := Source{Newest: hub.Commit{Hash: commit}, InForce: hub.Commit{Hash: commit}}
 		r := m.Build(Input{Plan: &plan.Plan{}, Ledger: l, Source: in, Now: now})
 		return short(r.Events)
 	}
-	if got := build("c1", noon.Add(-time.Second)); len(got) > 0 {
-		t.Errorf("nothing has changed, and there are the events %q", got)
+	for _, commit := range []string{"", "c1"} { // the first report is made before a commit is loaded
+		if got := build(commit, noon.Add(-time.Second)); len(got) > 0 {
+			t.Errorf("with the commit %q nothing has changed, and there are the events %q", commit, got)
+		}
 	}
 	m = NewMemo()
 	m.Restore(l)

@@ -198,7 +198,11 @@ func (m *Memo) finish(in Input) []Event {
 	})
 	suspended := suspensionsInForce(in)
 	added := slices.Concat(fromSource, m.newEvents, suspensionEvents(m.suspended, suspended, in))
-	m.source, m.suspended, m.newEvents = in.Source, suspended, nil
+	saved := m.source.InForce
+	if m.source = in.Source; m.source.InForce.Hash == "" { // it is still being loaded after a restart
+		m.source.InForce = saved
+	}
+	m.suspended, m.newEvents = suspended, nil
 	return ledger.AppendEvents(in.Ledger.Events(), added)
 }
 
