@@ -406,49 +406,82 @@ func TestOutdatedDefaultIsSetAnew(t *testing.T) {
 	}
 }
 
-// If the server refuses an object without an item that somebody has renamed, since theirs refers to it, the item goes back to its
-// owner and stays.
-func TestRenamedItemStaysIfItIsNeeded(t *testing.T) {
-	const theirs, ours = `{"manager":"kubectl-edit","operation":"Update","apiVersion":"v1","time":"2026-11-29T11:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:renamed":{}}}}`,
-		`{"manager":"gitfleet","operation":"Apply","apiVersion":"v1","time":"2026-11-29T10:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{%s}}}`
-	owners, version := fmt.Sprintf(ours, "")+","+theirs, 1
-	var sent []string
-	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		switch kind := r.Header.Get("Content-Type"); {
-		case strings.HasPrefix(kind, "application/json-patch") && version == 4: // a controller writes meanwhile
-			version++
-			w.WriteHeader(http.StatusConflict)
-			w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`))
-			return
-		case strings.HasPrefix(kind, "application/json-patch"):
-			owners = fmt.Sprintf(ours, `"f:renamed":{}`)
-			if sent = append(sent, "own"); strings.Contains(string(body), "kubectl-edit") {
-				owners, sent[len(sent)-1] = fmt.Sprintf(ours, "")+","+theirs, "give back"
-			}
-		case r.Method == http.MethodPatch:
-			if sent = append(sent, "apply"); !strings.Contains(owners, "kubectl-edit") {
-				version++
-				w.WriteHeader(http.StatusUnprocessableEntity)
-				w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"it is mounted","details":{"causes":[{"field":"data","message":"it is mounted"}]}}`))
-				return
-			}
-		}
-		version++
-		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","namespace":"default","uid":"1","resourceVersion":"%d","labels":{"gitfleet.dev/managed-by":"prod"},`+
-			`"annotations":{"gitfleet.dev/placement":"crp/web"},"managedFields":[%s]},"data":{"renamed":"git"}}`, version, owners)
-	}))
-	s.cfg.Encoder = apply.NewEncoder("prod", "")
-	m := manifestOf(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "default"}, "data": map[string]any{"key": "git"},
-	})
-	m.Hash = "h"
-	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
-	o := s.applier.executor().Do(t.Context(), apply.Task{
-		Object: desired.Object{Placement: web, Manifest: m}, Res: inventory.ConfigMaps, Drift: true,
-		Item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "one", Hash: "h", Managed: "before", UID: "1"},
-	})
-	if want := []string{"own", "apply", "give back", "apply"}; o.Err != nil || !slices.Equal(sent, want) {
-		t.Errorf("%v, sent: %q", o.Err, sent)
+// If the server refuses an object without an item that somebody has renamed or changed, since theirs refers to it, the item goes back to
+// its owner and stays. The same goes for what a commit has removed.
+func TestItemOfOthersStaysIfItIsNeeded(t *testing.T) {
+	content := func(data map[string]any) *work.Manifest {
+		m := manifestOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "default"}, "data": data})
+		m.Hash = fmt.Sprintf("%d keys", len(data))
+		return m
 	}
+	last, m := content(map[string]any{"key": "git", "renamed": "earlier"}), content(map[string]any{"key": "git"})
+	for name, test := range map[string]struct {
+		drift bool
+		hash  string
+		last  *work.Manifest
+		want  []string
+	}{
+		"renamed": {true, m.Hash, nil, []string{"own", "apply", "give back", "apply"}},
+		"removed": {false, last.Hash, last, []string{"own", "apply", "give back", "apply", "own", "apply", "give back"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &itemOfOthers{version: 1}
+			server.give()
+			s := sessionAt(t, server)
+			s.cfg.Encoder = apply.NewEncoder("prod", "")
+			s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+			task := apply.Task{
+				Object: desired.Object{Placement: web, Manifest: m}, Res: inventory.ConfigMaps, Drift: test.drift,
+				Item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "one", Hash: test.hash, Managed: "before", UID: "1"},
+			}
+			task.LastApplied = test.last
+			o := s.applier.executor().Do(t.Context(), task)
+			if o.Err != nil || o.Written == nil || !slices.Equal(server.sent, test.want) {
+				t.Errorf("%v, sent: %q", o.Err, server.sent)
+			}
+			if left := o.Left != nil && *o.Left != ""; !left {
+				t.Error("it is not said that the item stays")
+			}
+		})
+	}
+}
+
+// itemOfOthers has a ConfigMap with an item of others that it must not lose.
+type itemOfOthers struct {
+	owners  string
+	version int
+	sent    []string
+}
+
+const (
+	ownedByOthers = `{"manager":"kubectl-edit","operation":"Update","apiVersion":"v1","time":"2026-11-29T11:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:renamed":{}}}}`
+	ownedByUs     = `{"manager":"gitfleet","operation":"Apply","apiVersion":"v1","time":"2026-11-29T10:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{%s}}}`
+)
+
+// give makes others the owner of the item.
+func (f *itemOfOthers) give() { f.owners = fmt.Sprintf(ownedByUs, "") + "," + ownedByOthers }
+
+func (f *itemOfOthers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	switch kind := r.Header.Get("Content-Type"); {
+	case strings.HasPrefix(kind, "application/json-patch") && f.version == 4: // a controller writes meanwhile
+		f.version++
+		apiserver.Refuse(w, http.StatusConflict, "changed")
+		return
+	case strings.HasPrefix(kind, "application/json-patch") && strings.Contains(string(body), "kubectl-edit"):
+		f.sent = append(f.sent, "give back")
+		f.give()
+	case strings.HasPrefix(kind, "application/json-patch"):
+		f.sent, f.owners = append(f.sent, "own"), fmt.Sprintf(ownedByUs, `"f:renamed":{}`)
+	case r.Method == http.MethodPatch:
+		if f.sent = append(f.sent, "apply"); !strings.Contains(f.owners, "kubectl-edit") {
+			f.version++
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"it is mounted","details":{"causes":[{"field":"data","message":"it is mounted"}]}}`))
+			return
+		}
+	}
+	f.version++
+	fmt.Fprintf(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","namespace":"default","uid":"1","resourceVersion":"%d","labels":{"gitfleet.dev/managed-by":"prod"},`+
+		`"annotations":{"gitfleet.dev/placement":"crp/web"},"managedFields":[%s]},"data":{"renamed":"git"}}`, f.version, f.owners)
 }

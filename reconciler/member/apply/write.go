@@ -60,7 +60,7 @@ func (x *Executor) write(ctx context.Context, t Task, do diff.Operation, read Sn
 		stored, err = x.takeOverKubectlFields(ctx, t, commit, stored)
 	}
 	if err == nil && !o.Created && t.Item.Hash != t.Manifest.Hash {
-		stored, err = x.applyRest(ctx, t, commit, read, stored)
+		stored, removal, err = x.applyRest(ctx, t, commit, read, stored, removal)
 	}
 	if isUnclear(err) {
 		o.Do, o.Cond = diff.Refuse, diff.NotTried(err)
@@ -224,9 +224,13 @@ func (x *Executor) applyWithout(ctx context.Context, t Task, commit string, read
 }
 
 // applyRest applies an object once more, after a commit has changed it, if the answer still has something
-// that the commit has removed, or a default of the content before. Ownership of that is taken first.
-func (x *Executor) applyRest(ctx context.Context, t Task, commit string, read Snapshot, stored *connection.Applied) (*connection.Applied, error) {
+// that the commit has removed, or a default of the content before. Ownership of that is taken first. If the server refuses the object
+// without it, the former owners get it back: what has been applied counts, and the rest stays. removal is what was removed before, to
+// which the rest is added.
+func (x *Executor) applyRest(ctx context.Context, t Task, commit string, read Snapshot, stored *connection.Applied, removal diff.Removal) (*connection.Applied, diff.Removal, error) {
+	var before *unstructured.Unstructured
 	rest, live, err := x.target(t).TakeOwnership(ctx, stored.Whole(), func(live *unstructured.Unstructured) diff.Removal {
+		before = live
 		r := x.request(t, Snapshot{Live: live, Rivals: read.Rivals})
 		outdated := diff.OutdatedDefaults(r)
 		if t.LastApplied == nil {
@@ -235,11 +239,18 @@ func (x *Executor) applyRest(ctx context.Context, t Task, commit string, read Sn
 		return outdated.Union(diff.RemovedFrom(r, nil))
 	})
 	if err != nil || rest.Empty() {
-		return stored, err
+		return stored, removal, err
 	}
 	read.Live = live
-	stored, _, err = x.send(ctx, t, commit, &read)
-	return stored, err
+	again, _, err := x.send(ctx, t, commit, &read)
+	if !removing.Refused(err) {
+		return again, removal, err
+	}
+	x.target(t).GiveBack(ctx, live, before.GetManagedFields())
+	if is, _ := x.IsImmutable(ctx, t, err); is {
+		return nil, removal, err
+	}
+	return stored, removal.Union(rest), nil
 }
 
 // clientSide are the field managers of kubectl's client-side apply.
