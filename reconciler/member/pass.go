@@ -79,7 +79,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	if len(s.record.fresh) > 0 {
 		s.prober.NamespaceCreated()
 	}
-	if outdated >= largePass {
+	if outdated >= largePass && outdated-s.applier.outdated(ids) >= largePass { // what was only compared or refused fills no connection
 		s.filled = time.Now()
 	}
 	s.reschedule()

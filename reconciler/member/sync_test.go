@@ -14,7 +14,9 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -104,14 +106,36 @@ func TestLargePassesTakeTurns(t *testing.T) {
 			if took := time.Since(began); (took == longPass) != waits {
 				t.Errorf("a pass with %d objects took %s", n, took)
 			}
-			if s.filled.IsZero() == waits {
-				t.Errorf("a pass with %d objects ended at %s", n, s.filled)
+			if !s.filled.IsZero() {
+				t.Errorf("the connection counts as filled by a pass that has applied none of %d objects", n)
 			}
 			slow()
 			if len(passes) != 0 {
 				t.Error("its turn has not ended")
 			}
 		})
+	}
+}
+
+// A connection is filled by a pass that has applied many objects.
+func TestConnectionsAreFilledByLargePasses(t *testing.T) {
+	for n, filled := range map[int]bool{largePass: true, largePass - 1: false} {
+		s := memberOf(t, here, apiserver.NewConfigMaps())
+		s.cfg.Encoder, s.health.Namespaces = apply.NewEncoder("prod", ""), []string{api.Namespace, "app"}
+		s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
+		w, ids := &work.Work{Placement: web}, map[api.ID]bool{}
+		for i := range n {
+			m := manifestOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "app", "name": strconv.Itoa(i)}})
+			m.Hash = "hash"
+			w.Manifests, ids[m.ID] = append(w.Manifests, m), true
+		}
+		s.setWorks([]*work.Work{w})
+		for pass, counts := range []bool{filled, false} { // the second one has nothing to apply
+			s.filled = time.Time{}
+			if s.processPrepared(t.Context(), ids); s.filled.IsZero() == counts {
+				t.Errorf("pass %d with %d objects: filled at %s", pass, n, s.filled)
+			}
+		}
 	}
 }
 
