@@ -145,19 +145,23 @@ func (g *Graph) findRoots(dirs []string) {
 			g.unused = append(g.unused, dir)
 		default:
 			g.Roots = append(g.Roots, dir)
-			g.limitVisits(dir, visits)
+			g.checkStart(dir, visits)
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(g.overlays)) {
-		g.limitVisits(dir, visits)
+		g.checkStart(dir, visits)
 	}
 	for _, dir := range slices.Sorted(maps.Keys(g.nodes)) {
 		g.visit(dir, visits, nil)
 	}
 }
 
-// limitVisits reports a build that goes through too many kustomizations.
-func (g *Graph) limitVisits(dir string, visits map[string]int) {
+// checkStart reports what is wrong with a kustomization only because a build begins with it: an order that kustomize does not know, and
+// that the build would go through too many kustomizations.
+func (g *Graph) checkStart(dir string, visits map[string]int) {
+	if m := g.nodes[dir].unknownOrder; m != nil {
+		g.nodes[dir].fail(*m, "%s", m.value)
+	}
 	if n := g.visit(dir, visits, nil); n > maxVisits {
 		g.nodes[dir].fail(mention{}, "the build would go through more than %d kustomizations; refer to each base fewer times", maxVisits)
 	}

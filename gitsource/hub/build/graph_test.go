@@ -165,8 +165,7 @@ func TestReadKustomization(t *testing.T) {
 		"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nspec: {}": {"k:1: apiVersion: a file of this name is read as a kustomization of kustomize, and this is an object of kustomize.toolkit.fluxcd.io/v1; rename the file"},
 		"images:\n- {name: a, newTag: '1'}\n- {name: b, newTag: 2}":                 {"k:3: images[1].newTag: must be a string, not a number; write it in quotes"},
 		"labels:\n- pairs: {a: b}\n- pairs:\n    c: true":                           {"k:4: labels[1].pairs.c: must be a string, not a boolean; write it in quotes"},
-		"patches:\n- a.yaml":                                                 {"k:2: patches[0]: must be a mapping, not text; write it as path: FILE"},
-		"namePrefix: a-\nsortOptions: {order: fiffo}":                        {`k:2: sortOptions.order: "fiffo" is no order of kustomize; did you mean fifo?`},
+		"patches:\n- a.yaml": {"k:2: patches[0]: must be a mapping, not text; write it as path: FILE"},
 		"replacements:\n- source: {kind: A}\n  targets: [{fieldPaths: [a]}]": {"k:3: replacements[0].targets[0]: has no select; write the kind and the name of the objects"},
 		"patches:\n- {path: a.yaml, target: {name: 'web('}}":                 {`k:2: patches[0].target.name: "web(" is no regular expression, as which kustomize reads it; correct it`},
 		"patches:\n- {path: a.yaml, target: {labelSelector: a=b=c}}":         {`k:2: patches[0].target.labelSelector: "a=b=c" is no selector; write one such as app=web or tier in (a, b)`},
@@ -238,15 +237,15 @@ func TestPluginFiles(t *testing.T) {
 // so do the other manifests beside it.
 func TestRootsAndOwners(t *testing.T) {
 	g := sources{
-		"prod/kustomization.yaml": "resources: [../base]\ncomponents: [../tls]\n", "test/kustomization.yaml": "resources: [../base]\n",
-		"base/kustomization.yml": "resources: [ns.yaml, sub/ns.yaml]\nconfigMapGenerator: [{name: a, files: [data/a.txt]}]\n",
+		"prod/kustomization.yaml": "resources: [../base]\ncomponents: [../tls]\n", "test/kustomization.yaml": "resources: [../base]\nsortOptions: {order: fiffo}\n",
+		"base/kustomization.yml": "resources: [ns.yaml, sub/ns.yaml]\nconfigMapGenerator: [{name: a, files: [data/a.txt]}]\nsortOptions: {}\n", // in a base it is not read
 		"base/ns.yaml":           namespaceText, "base/sub/ns.yaml": namespaceText, "base/data/a.txt": "a",
 		"tls/Kustomization": "kind: Component\nnamePrefix: a-\n", "unused/kustomization.yaml": "kind: Component\nnamePrefix: a-\n",
 	}.graph(t, limit.Limits{})
 	if want := []string{"prod", "test"}; !slices.Equal(g.Roots, want) {
 		t.Errorf("roots %v, want %v", g.Roots, want)
 	}
-	checkLines(t, "problems", messages(g), []string{"unused/kustomization.yaml:1: no kustomization uses this component, so it has no effect (warning)"})
+	checkLines(t, "problems", messages(g), []string{`test/kustomization.yaml:2: sortOptions.order: "fiffo" is no order of kustomize; did you mean fifo?`, "unused/kustomization.yaml:1: no kustomization uses this component, so it has no effect (warning)"})
 	for name, want := range map[string]struct {
 		owner  string
 		listed bool

@@ -44,6 +44,8 @@ type kustomization struct {
 	pluginObjects []pluginObject
 	variables     []mention
 	images        []mention
+	// unknownOrder is the order of sortOptions and what is wrong with it; nil if kustomize knows it. It is read only where a build begins.
+	unknownOrder *mention
 	// targets are the positions of the targets of its patches.
 	targets []mention
 	// literals are the literal values of secret generators.

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -122,7 +123,8 @@ func (f *mentionFinder) find() {
 	}
 	if sort := k.SortOptions; sort != nil {
 		if orders := []string{string(types.FIFOSortOrder), string(types.LegacySortOrder)}; !slices.Contains(orders, string(sort.Order)) {
-			f.r.Errorf(top.Child("sortOptions", "order"), "%q is no order of kustomize; %s", sort.Order, schema.SuggestKnown(string(sort.Order), orders))
+			p := top.Child("sortOptions", "order")
+			f.k.unknownOrder = &mention{field: p.String(), line: f.r.LineOf(p), value: fmt.Sprintf("%q is no order of kustomize; %s", sort.Order, schema.SuggestKnown(string(sort.Order), orders))}
 		}
 	}
 	for i, image := range k.Images {
