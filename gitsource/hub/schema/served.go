@@ -121,8 +121,11 @@ func stable(v schema.GroupVersion) bool {
 }
 
 // mistyped reports whether a kind that Kubernetes has in some versions is in a group that no definition can have, since it has no
-// dot, or that is almost one of those versions'.
+// dot, or that is almost one of those versions'. Groups in x-k8s.io are of projects beside Kubernetes, with kinds of the same names.
 func mistyped(group string, in []schema.GroupVersion) bool {
+	if strings.HasSuffix(group, ".x-k8s.io") {
+		return false
+	}
 	var groups []string
 	for _, v := range in {
 		groups = append(groups, v.Group)

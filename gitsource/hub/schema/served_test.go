@@ -27,6 +27,7 @@ func TestCheckServed(t *testing.T) {
 		{"networking.k8s/v1", "NetworkPolicy", now + "NetworkPolicy in networking.k8s/v1; it has it in networking.k8s.io/v1"},
 		{"serving.knative.dev/v1", "Service", ""},
 		{"apps.kruise.io/v1alpha1", "StatefulSet", ""},
+		{"scheduling.x-k8s.io/v1alpha1", "PodGroup", ""},
 		{"skaffold/v4beta6", "Config", ""},
 	} {
 		gv, err := schema.ParseGroupVersion(test.version)
