@@ -80,7 +80,7 @@ func BenchmarkBuildAll(b *testing.B) {
 	s := settled(b, 1000, 1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.memo = nil
+		s.memo = status.NewMemo()
 		s.build()
 	}
 }
