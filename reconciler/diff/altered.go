@@ -74,7 +74,8 @@ func (s *search) outdated(p position, live, desired any) {
 }
 
 // isOutdated reports whether a field has a default that the others, which are desired or owned, would not give it. If
-// the content before is known, the field must have been set there, or have the default of that; an admission webhook may have set another value.
+// the content before is known, the field must have been set there, or have the default of that; an admission webhook may have set another
+// value. If it is not, as when an object is taken over, fields of pod templates stay, so that no pods are replaced.
 func (p position) isOutdated(f part, parts []part) bool {
 	path := p.dotted(f.e)
 	i := slices.IndexFunc(computed, func(c computedDefault) bool { return strings.HasSuffix(path, c.path) })
@@ -94,7 +95,10 @@ func (p position) isOutdated(f part, parts []part) bool {
 		return false
 	}
 	was, known := p.was.(map[string]any)
-	return !known || value == Text(was[*f.e.FieldName]) || value == Text(computed[i].of(was))
+	if !known {
+		return !strings.HasPrefix(computed[i].path, "template.")
+	}
+	return value == Text(was[*f.e.FieldName]) || value == Text(computed[i].of(was))
 }
 
 // A computedDefault is a field, the end of its path, and its default beside other fields; nil if there is none.
