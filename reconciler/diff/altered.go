@@ -49,7 +49,9 @@ func hasPath(list []api.PatchDetail, path string) bool {
 // value is the default of earlier content: an API server computes it from other fields where it is missing, and keeps it when those
 // change. Another apply sets the default anew, once gitfleet has taken ownership of the field.
 func OutdatedDefaults(r Request) Removal {
-	if !api.BuiltInGroup(r.Live.GroupVersionKind().Group) {
+	_, hasSpec := r.Desired.Object["spec"]
+	_, hasTemplate := r.Desired.Object["template"]
+	if !api.BuiltInGroup(r.Live.GroupVersionKind().Group) || !hasSpec && !hasTemplate { // a ConfigMap, for example
 		return Removal{}
 	}
 	s, p := r.search()
@@ -101,7 +103,8 @@ func (p position) isOutdated(f part, parts []part) bool {
 	return value == Text(was[*f.e.FieldName]) || value == Text(computed[i].of(was))
 }
 
-// A computedDefault is a field, the end of its path, and its default beside other fields; nil if there is none.
+// A computedDefault is the default that API servers compute for a field from the fields beside it. path is the end of the path of the
+// field, and of returns nil if there is no default.
 type computedDefault struct {
 	path string
 	of   func(others map[string]any) any
