@@ -198,7 +198,7 @@ func TestRemovedIsOfOneRemoval(t *testing.T) {
 	}
 }
 
-// Bind keeps the claims of the cluster and the times of conditions, but no report about other content.
+// A new assignment keeps what the cluster claims and when its conditions changed, and drops reports about earlier content.
 func TestBindKeepsWhatItDoesNotChange(t *testing.T) {
 	l := bound()
 	for second, complete := range []bool{true, false} {

@@ -93,7 +93,7 @@ func CommitEntry(event history.Event, c hub.Commit, message string) history.Entr
 	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Message: message}
 }
 
-// UserAction returns a user's action, or its end.
+// UserAction returns the occurrence of a user's action, such as a suspension, or of its end.
 func UserAction(event history.Event, s ledger.Subject, by, message string) Occurrence {
 	e := history.Entry{Kind: history.Action, Event: event, Cluster: s.Cluster, By: by, Message: message}
 	if s.Placement != (api.PlacementKey{}) {

@@ -72,7 +72,7 @@ func ofPlacement(pl *plan.Placement, record *ledger.Placement, inForce hub.Commi
 	return all
 }
 
-// ofRollout returns what happens to the rollout of a placement by a plan. The record is nil if the placement is new.
+// ofRollout returns the occurrences of the rollout of a placement that follow from a plan. record is nil if the placement is new.
 func ofRollout(pl *plan.Placement, record *ledger.Placement) (all []Occurrence) {
 	if !pl.RecordChanged {
 		return nil
@@ -113,8 +113,8 @@ func failedOf(stops []placement.Stop) string {
 	return "the update to " + strings.Join(commits, ", ") + " has failed"
 }
 
-// Removing reports whether the removal of a placement that is gone from the repository has begun, from its records before and after.
-// was is nil if there was none. A renamed placement is not removed.
+// Removing compares the records of a placement before and after, and reports whether its removal has begun because it was deleted from
+// the repository. was is nil if the placement is new. A renamed placement is not removed.
 func Removing(was, is *ledger.Placement) bool {
 	return is.Deleted && is.Into == (api.PlacementKey{}) && (was == nil || !was.Deleted)
 }

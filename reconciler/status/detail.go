@@ -71,9 +71,9 @@ type ClusterDetail struct {
 	Deferral  *Deferral `json:"hold,omitempty"`
 	Suspended string    `json:"suspended,omitempty"` // why the placement writes nothing to the cluster; empty if it does
 	Removing  bool      `json:"removing,omitempty"`  // the content is being removed
-	// BlockedDeletions are the objects whose deletion is blocked until a commit with the trailer
-	// Gitfleet-Allow-Delete allows it, each with the reason. Deleting counts those for which a
-	// commit has allowed it since.
+	// BlockedDeletions lists the objects that are deleted only once a commit with the trailer
+	// Gitfleet-Allow-Delete allows it, each with the reason. Deleting counts those that such a
+	// commit has allowed since.
 	BlockedDeletions []string `json:"braked,omitempty"`
 	DeletionErrors   []string `json:"deletionErrors,omitempty"` // objects whose deletion fails and is retried, and why
 	Deleting         int      `json:"deleting,omitempty"`

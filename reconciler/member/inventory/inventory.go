@@ -58,7 +58,7 @@ func New(p api.PlacementKey, r placement.Revision) *Inventory {
 	return &Inventory{header: unique.Make(header{placement: p, revision: r})}
 }
 
-// Placement returns the placement whose objects the inventory lists.
+// Placement returns the key of the placement that the inventory belongs to.
 func (inv *Inventory) Placement() api.PlacementKey { return inv.header.Value().placement }
 
 // Revision returns the revision that the placement has reached on the cluster.

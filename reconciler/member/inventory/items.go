@@ -82,7 +82,7 @@ func (is Items) Of(id api.ID) *Item {
 	return &it
 }
 
-// Has reports whether there is an item of an object.
+// Has reports whether the inventory lists an object.
 func (is Items) Has(id api.ID) bool { return is.Map.Of(id) != nil }
 
 // Applied reports whether the content with a hash was what was applied last of an object.

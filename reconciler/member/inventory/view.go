@@ -16,7 +16,7 @@ type View struct{ inv *Inventory }
 // View returns a view of the inventory; the zero value for nil.
 func (inv *Inventory) View() View { return View{inv} }
 
-// Placement returns the placement whose objects the inventory lists.
+// Placement returns the key of the placement that the inventory belongs to.
 func (v View) Placement() api.PlacementKey { return v.inv.Placement() }
 
 // Revision returns the revision that the placement has reached on the cluster.
@@ -40,7 +40,7 @@ func (v View) Len() int { return v.inv.Items.Len() }
 // Of returns one item; nil if there is none.
 func (v View) Of(id api.ID) *Item { return v.inv.Items.Of(id) }
 
-// Has reports whether there is an item of an object.
+// Has reports whether the inventory lists an object.
 func (v View) Has(id api.ID) bool { return v.inv.Items.Has(id) }
 
 // GroupVersionKind returns the kind of an item in the version in which it was applied. ok is false if there is no such item.

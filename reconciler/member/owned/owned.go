@@ -138,7 +138,7 @@ func (s *State) Ended(p api.PlacementKey, id api.ID, l *observed.Object) (news b
 	return true
 }
 
-// ValuesChanged records that others have changed values of an object that is as it was applied by its metadata.
+// ValuesChanged records that others have changed values of an object although its metadata does not show it.
 func (s *State) ValuesChanged(p api.PlacementKey, id api.ID) {
 	if it := s.View().Item(p, id); it != nil {
 		it.Managed = "" // no live object equals that, so that the object counts as drifted

@@ -115,8 +115,8 @@ func (v View) DeletionAllowed(st Stale) bool {
 	return v.state.desired.Works().Of(st.Placement()).AllowDelete
 }
 
-// Abandons reports whether a deleted placement leaves its objects on the cluster. The work says
-// so even if the inventory does not: the cluster may have been unreachable since the strategy changed.
+// Abandons reports whether a deleted placement leaves its objects on the cluster. The inventory may not say so yet, if the cluster has
+// been unreachable since the strategy was changed: then the work does.
 func (v View) Abandons(st Stale) bool {
 	p, works := st.Placement(), v.state.desired.Works()
 	return (st.Inventory.Abandon() || works.Of(p).Abandon) && !works.Placed(p)

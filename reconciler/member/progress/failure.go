@@ -125,8 +125,8 @@ const (
 	watchedRetry = 6 * time.Hour
 )
 
-// CompareInterval is the time between two comparisons of a placement with the strategy ReportDiff. Polling is needed because only
-// objects with gitfleet's label are watched.
+// CompareInterval is how often the objects of placements with the strategy ReportDiff are compared with the cluster. They are polled
+// because watches select objects by gitfleet's label, which these do not have.
 const CompareInterval = 5 * time.Minute
 
 // The shortest and longest time between two reads of an object that was deleted and still exists.

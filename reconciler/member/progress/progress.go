@@ -99,7 +99,7 @@ func (v View) IsSuspect(id api.ID) bool { return v.state.suspects[id] }
 // HasSuspects reports whether the values of any object have to be compared.
 func (v View) HasSuspects() bool { return len(v.state.suspects) > 0 }
 
-// IsUnprocessed reports whether a recorded change of an object was not processed yet.
+// IsUnprocessed reports whether an object has changed on the cluster since it was last processed.
 func (v View) IsUnprocessed(id api.ID) bool { return v.state.unprocessed[id] }
 
 // HasRun reports whether an object that does not exist has run with the content of a manifest, and
@@ -212,7 +212,7 @@ func (s *State) StartOver(works desired.Works) {
 	}
 }
 
-// WorkChanged forgets the state of the objects of a placement whose strategy has changed, and of
+// WorkChanged records that a placement has another work. If its strategy has changed, its objects are looked at anew, and so are
 // objects whose suspension has begun or ended.
 func (s *State) WorkChanged(was, now *work.Work) {
 	otherStrategy := !reflect.DeepEqual(was.Strategy, now.Strategy)

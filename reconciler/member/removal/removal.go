@@ -61,8 +61,8 @@ func (t Target) TakeOwnership(ctx context.Context, live *unstructured.Unstructur
 	}
 }
 
-// GiveBack undoes TakeOwnership, after which the object was live: its fields get the owners that they had before. It does nothing if
-// somebody owns other fields since, or the server does not answer.
+// GiveBack undoes TakeOwnership: the fields of the object get their former owners back. live is the object as TakeOwnership returned it.
+// Nothing is written if the owners have changed since, or if the server does not answer.
 func (t Target) GiveBack(ctx context.Context, live *unstructured.Unstructured, owners []metav1.ManagedFieldsEntry) {
 	now := live
 	for attempt := 1; now != nil && diff.SameOwners(now, live); attempt++ {
