@@ -2,8 +2,9 @@ package placement
 
 import "github.com/gitfleet/gitfleet/placement/api"
 
-// A placementType is what differs between the types of placement policies. A new type is one file with these methods, and
-// a line in typeOf. While a cycle is frozen, only decide, order and unmet are called.
+// A placementType is what differs between the types of placement policies when clusters are scheduled. A new type is a file with
+// these methods and a line in typeOf, and is known in other packages, too, such as those that check manifests: the section "Where a
+// change goes" of docs/architecture.md lists them. While a cycle is frozen, only decide, order and unmet are called.
 type placementType interface {
 	// decide chooses and unschedules clusters, and sets how many are wanted and whether they were found.
 	decide(c *cycle)

@@ -59,7 +59,7 @@ type Target struct {
 	// neither waits for a suspended cluster nor stops because of it.
 	Suspended string
 	// Deferral keeps content that is new to the placement from the cluster; zero if nothing does, or if Latest
-	// is not new. A rollout defers no such cluster's repairs or removal.
+	// is not new. It does not defer the removal of a cluster that is no longer selected.
 	Deferral Deferral
 	// BlockedSince is since when the cluster is unreachable or suspended; zero if that is not known.
 	BlockedSince time.Time

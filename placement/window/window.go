@@ -1,7 +1,7 @@
 // Package window decides when clusters may get new content.
 //
-// Compile reads a RolloutWindow, and At says for a placement and a cluster whether the windows for
-// them are open at a time, and when that changes. It reads no clock.
+// Compile reads a RolloutWindow, and Set.At says whether the windows for a placement on a cluster are open at
+// a time, and when that changes. No clock is read. Package plan asks when it plans a rollout (deferral.go there).
 package window
 
 import (

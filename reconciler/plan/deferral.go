@@ -12,9 +12,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// deferralsOf returns what keeps a content of a placement, with its number, from each of its clusters: a freeze of the placement or of
-// the fleet, or a closed window. Content that was available on every cluster before is not new: to return to it is a
-// rollback, and a cluster that joins gets what the others have.
+// deferralsOf returns a function that says what keeps new content from a cluster of a placement: a freeze of the placement or of
+// the fleet, or a closed window. The content has a fingerprint and an index, its number in the history of the placement. Content that
+// was available on every cluster before is not new: to return to it is a rollback, and a cluster that joins gets what the others have.
 func (pl *placementPlanner) deferralsOf(p *Placement, fingerprint func() string, index int) func(*OnCluster) rollout.Deferral {
 	none := func(*OnCluster) rollout.Deferral { return rollout.Deferral{} }
 	if len(pl.planner.memo.suspensions.Freezes) == 0 && pl.current.windows == "" || p.wasProven(fingerprint()) {
@@ -32,7 +32,8 @@ func (pl *placementPlanner) deferralsOf(p *Placement, fingerprint func() string,
 	return func(c *OnCluster) rollout.Deferral { return windowDeferral(pl, p, c, index) }
 }
 
-// windowDeferral returns what the windows keep from a cluster. An open one has no reason, and the time at which it closes.
+// windowDeferral returns whether the windows for a placement on a cluster keep new content from it. If they are open, the deferral
+// has no reason, and the time at which they close.
 func windowDeferral(pl *placementPlanner, p *Placement, c *OnCluster, index int) rollout.Deferral {
 	isOn := func(w *window.Window) func(string) bool {
 		return func(name string) bool {

@@ -1,16 +1,17 @@
 // Package drift says whether an object still is as it was applied, and remembers the objects that are not.
 //
-// Of decides it. A pass, a sweep, a preview, plans and the choice of what an apply has to claim call it with what they know:
-// first with the metadata that a watch has reported, which costs nothing; then, if others have written the object, with the
-// object as it was read; and if its values differ, with a dry run, which admission webhooks take part in. Whoever gets
-// Unknown finds out what is missing and asks again.
+// Of is the only place where that is decided. Its callers pass what they know of the object, the cheapest first:
 //
-// What differs, which is asked afterwards, is compared by the executor of package member with diff.Compare, and diff.Decide
-// says what is done about it: for an object whose drift is held, for one with the strategy IfNotDrifted or FullComparison, and
-// after a write with FullComparison.
+//   - The metadata that a watch has reported, at no cost. It shows whether others have changed or removed a field that
+//     gitfleet owns.
+//   - The object as it was read, if others have written it since: values can change under gitfleet's own field manager, which
+//     metadata does not show. Hashes of the values would, but most watches deliver metadata only.
+//   - A dry run of an apply, if values differ: admission webhooks take part in it, so that what they change is no drift. The
+//     answer is Unknown until there is one.
 //
-// The ownership of fields alone does not answer the question, since values can change under gitfleet's own field manager.
-// Hashes of the values would, but most watches deliver metadata only.
+// What is done about an object that has drifted is decided elsewhere: decide.Apply chooses the step of a pass,
+// driftRecorder.holds of package member says whether the drift is held, and diff.Decide whether the strategy of the placement
+// lets an apply overwrite it.
 package drift
 
 import (
@@ -27,8 +28,7 @@ type Answer string
 
 // The answers.
 const (
-	// Unknown: others have written the object, or its values differ, and no dry run has shown yet whether an apply would
-	// change it.
+	// Unknown: values differ from what was applied, and no dry run has shown yet whether an apply would change them.
 	Unknown Answer = ""
 	// Untouched: an apply would change nothing.
 	Untouched Answer = "untouched"
