@@ -3,7 +3,7 @@
 // A server, or a proxy in front of it, may repeat the request with its credentials, and may
 // respond with a web page. [Credentials.Mask] replaces the credentials of a request and
 // everything that looks like a credential. [Credentials.Text] also shortens the text and
-// recognizes web pages.
+// recognizes web pages. Values of Secrets on clusters are masked by package diff.
 package mask
 
 import (

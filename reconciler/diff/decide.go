@@ -57,7 +57,7 @@ type Case struct {
 
 // Decide returns what to do with one object, and the reason if the operation is Refuse. Facts
 // that do not matter under the strategy may be unknown. If a fact that matters is missing, the
-// result is NeedRead; once that fact is known, the result for the same case is another one.
+// result is NeedRead; it is not for an object that was read and compared.
 func Decide(c Case) (Operation, Refusal) {
 	for _, r := range rules {
 		if r.when(c) {

@@ -3,9 +3,10 @@
 //
 // Compare is the only comparison: an object differs if and only if its result is not empty.
 // Decide looks up the operation for the known facts about one object in a table. Other
-// functions provide the facts: field ownership (ApplyHash, Who, Contested), values to mask
-// (Redact, Secrets), and writers that undo each other's changes (Flips). All functions are pure
-// and change no argument.
+// functions provide the facts: field ownership (ApplyHash, Who, Contested), and writers that
+// undo each other's changes (Flips). Redact and Secrets keep values of Secrets out of all that
+// is shown: objects, differences, and messages that quote them. All functions are pure and
+// change no argument.
 package diff
 
 import (
@@ -25,8 +26,8 @@ const Limit = 100
 // Options configure a comparison.
 type Options struct {
 	// Structural compares without a dry run: hub is a manifest, and only fields that it sets
-	// can differ. It rather misses a difference than reports a false one; see overlay for lists
-	// and defaults.
+	// can differ. In doubt it misses a difference rather than report a false one; see overlay for
+	// lists and defaults.
 	Structural bool
 	// Ignore are JSON pointers to fields that are not compared, including everything below
 	// them. The object's own annotation may name more.
@@ -36,8 +37,8 @@ type Options struct {
 // Compare returns the differences between hub and member: the operations that turn hub into
 // member, in the order of their paths. The objects differ if and only if the list is not empty.
 // Fields that only a server, Kubernetes, KubeFleet or gitfleet writes are not compared, and
-// neither are fields that belong to controllers, placeholders that they have filled, or fields that hub does not set and somebody owns through
-// a subresource. Values of Secrets are masked.
+// neither are fields that belong to controllers, placeholders that they have filled, or fields
+// that hub does not set and somebody owns through a subresource. Values of Secrets are masked.
 //
 // For a partial comparison hub is the result of a dry run of the manifest, or the manifest
 // itself with Structural; for a full one it is the manifest. Nil is an object that does not
