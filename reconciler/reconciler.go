@@ -1,12 +1,13 @@
 // Package reconciler runs the reconcile loop: it receives commits and observations, plans the fleet, records the plan
 // in the ledger, sends works to the members, and publishes a report.
 //
-// What arrives between two turns waits in the inbox, of observations the newest about each subject. A turn drains it: each
-// observation is folded into the ledger (fold.go), and from the entry before and after it follows what has happened
-// (package occurrence), for the history, metrics and traces; commits come into force or are refused (commits.go), and orders of users are
-// carried out (orders.go). If anything has changed, plan.Resolve makes a new plan from the commit in force and the ledger. The plan
-// is recorded in the ledger, which is saved (save.go) before the agents of the members get their works (dispatch.go). status.Build
-// then makes the report of plan and ledger.
+// What arrives between two turns waits in the inbox, which keeps only the newest observation about each subject. A turn drains it:
+//   - Each observation is folded into the ledger (fold.go). The entries before and after show what has happened (package
+//     occurrence), for the history, metrics and traces.
+//   - Commits come into force or are refused (commits.go), and orders of users are carried out (orders.go).
+//   - If anything has changed, plan.Resolve makes a new plan from the commit in force and the ledger. The plan is recorded in
+//     the ledger, which is saved (save.go) before the agents of the members get their works (dispatch.go).
+//   - status.Build makes a report of plan and ledger, and Config.Publish passes it on, for example to the server.
 //
 // One goroutine owns the ledger and the current snapshot, and others send values to it. It never waits for Git or a
 // cluster.
@@ -46,7 +47,7 @@ type Reconciler struct {
 	last, due time.Time
 	// answered are the orders whose answers wait for the end of the turn.
 	answered []queuedOrder
-	// planned are the occurrences that follow from plans, until the ledger is saved.
+	// planned are the occurrences of plans, until the ledger is saved.
 	planned [][]occurrence.Occurrence
 	// faults are the placements whose planning panicked, with the messages that were logged.
 	faults map[api.PlacementKey]string
@@ -117,13 +118,13 @@ const resyncPeriod = 30 * time.Second
 // partDelay is the time between two parts of a plan that is saved and sent in parts.
 const partDelay = time.Millisecond
 
-// loop runs turns until ctx is done, and saves and sends what turns have left for later in between.
+// loop runs turns until ctx is done. Between turns, it saves and sends what they have left for later.
 func (r *Reconciler) loop(ctx context.Context) {
 	timer, rested := time.NewTimer(0), time.NewTimer(0)
 	defer timer.Stop()
 	defer rested.Stop()
 	var p pace
-	var observed <-chan struct{} // nil while the loop rests
+	var observed <-chan struct{} // nil while the loop rests; see pace
 	for {
 		woken := false
 		select {
@@ -297,7 +298,7 @@ func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 	return p
 }
 
-// recordPlan records a plan in the ledger, and keeps what happens by it until the ledger is saved.
+// recordPlan records a plan in the ledger, and keeps its occurrences until the ledger is saved.
 func (r *Reconciler) recordPlan(p *plan.Plan) {
 	r.logPanics(p)
 	r.planned = append(r.planned, occurrence.OfPlan(p, r.ledger, r.commits.inForce.Commit)...)
@@ -321,8 +322,8 @@ func (r *Reconciler) logPanics(p *plan.Plan) {
 	r.faults = faults
 }
 
-// carryOut saves a recorded plan, publishes what happens by it, and sends its works. It returns false, and sends no works that are
-// not saved, if the ledger cannot be saved.
+// carryOut saves a recorded plan, publishes its occurrences, and sends its works. If the ledger cannot be saved, it sends no works
+// that are not saved, and returns false.
 func (r *Reconciler) carryOut(ctx context.Context, p *plan.Plan) (saved bool) {
 	if r.ledger.Urgent() && !r.saver.save(r.ledger) {
 		return false

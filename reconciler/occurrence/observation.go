@@ -11,9 +11,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
-// OfObservation adds the progress of a placement on a cluster to all, from its entries before and after an observation. The history has the
-// time that the clock showed at the observation: entries measure theirs from the assignment, so that a clock that was set forward does
-// not change them.
+// OfObservation adds to all what has happened to a placement on a cluster, from its entries before and after an observation. The history
+// has the time that the clock showed at the observation; entries measure theirs from the assignment, so that a clock that was set
+// forward does not change them.
 func OfObservation(all []Occurrence, key api.PlacementKey, record *ledger.Placement, was, is *ledger.Entry, observed time.Time) []Occurrence {
 	if was == nil || is == nil || was == is || is.Binding.Removing {
 		return all
@@ -81,8 +81,8 @@ var memberEvents = map[ledger.MemberChange]history.Event{
 	ledger.MemberRestored: history.Restored, ledger.MemberRefused: history.Foreign, ledger.MemberAccepted: history.Ready,
 }
 
-// OfMember returns the changes of a member cluster by a probe. That it has not answered yet is recorded once, whatever
-// the reasons are.
+// OfMember returns what has happened to a member cluster, from its state before and after a probe. That it has not answered yet is
+// recorded once, whatever the reasons are.
 func OfMember(name string, was, is ledger.MemberState) (out []Occurrence) {
 	for _, change := range is.Since(was) {
 		e := history.Entry{Time: is.Seen.At, Kind: history.Member, Event: memberEvents[change], Cluster: name}

@@ -14,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// OfPlan returns what happens by a plan that is not yet in the ledger, in one list for each placement. The first plan of a
-// large fleet assigns a hundred thousand revisions, and their entries for the history are made for one placement at a time.
+// OfPlan returns the occurrences of a plan that is not yet in the ledger, in one list for each placement: the first plan of a
+// large fleet assigns a hundred thousand revisions, and entries for the history are made for one placement at a time.
 func OfPlan(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) (all [][]Occurrence) {
 	for _, r := range p.Renames {
 		e := CommitEntry(history.Renamed, inForce, "")
@@ -36,7 +36,7 @@ func OfPlan(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) (all [][]Occurre
 	return all
 }
 
-// ofPlacement returns what happens to a placement by a plan. The record is nil if the placement is new.
+// ofPlacement returns the occurrences of a plan that are about one placement. The record is nil if the placement is new.
 func ofPlacement(pl *plan.Placement, record *ledger.Placement, inForce hub.Commit) []Occurrence {
 	all := ofRollout(pl, record)
 	if pl.Record.Into != (api.PlacementKey{}) {
@@ -72,7 +72,7 @@ func ofPlacement(pl *plan.Placement, record *ledger.Placement, inForce hub.Commi
 	return all
 }
 
-// ofRollout returns the occurrences of the rollout of a placement that follow from a plan. record is nil if the placement is new.
+// ofRollout returns the occurrences of a plan that are about the rollout of a placement. record is nil if the placement is new.
 func ofRollout(pl *plan.Placement, record *ledger.Placement) (all []Occurrence) {
 	if !pl.RecordChanged {
 		return nil

@@ -3,8 +3,8 @@
 // Build turns a plan and the ledger into a Report. It makes no decisions and computes
 // everything from its input each time, so that a status cannot get stuck.
 //
-// What a report says of placements on clusters is nearly all of it, and rarely read. A report that was built has only
-// what sums it up; Report.Whole, Only, On, Each and OnDemand make the rest of the plan, which a report keeps.
+// Most of a report is about placements on single clusters, and is rarely read. Build makes only summaries of that;
+// Report.Whole, Only, On, Each and OnDemand make the rest from the plan, to which a report refers.
 package status
 
 import (
@@ -48,8 +48,9 @@ func NewMemo() *Memo {
 	return &Memo{placements: map[api.PlacementKey]*placementEntry{}, clusters: map[string]*clusterEntry{}}
 }
 
-// Restore makes the first report be compared with what an earlier process has saved of commits and suspensions: the same commit
-// that is loaded again is no event, and a suspension whose time has ended meanwhile is one. Without it, no suspension of the first report is.
+// Restore sets the commit in force and the suspensions that an earlier process has saved, for the comparison with the first report:
+// a commit that is only loaded again is no event, and the end of a suspension whose time was over meanwhile is one. Without Restore, the
+// first report has no events about suspensions.
 func (m *Memo) Restore(l *ledger.Ledger) {
 	m.source.InForce.Hash, m.suspended = l.InForce(), map[ledger.Subject]ledger.Suspension{}
 	for _, s := range l.Suspensions() {
