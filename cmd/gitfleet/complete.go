@@ -22,8 +22,8 @@ const completionTimeout = 2 * time.Second
 
 // completers complete the arguments of the commands that take names, by their paths without
 // "gitfleet". They get a function that asks the daemon for the names, the arguments so far, and
-// the beginning of the next.
-var completers = map[string]func(known func() server.Names, args []string, begun string) []string{
+// what is typed of the next one.
+var completers = map[string]func(known func() server.Names, args []string, toComplete string) []string{
 	"get": completeKinds(view.Kinds), "describe": completeKinds([]string{"crp", "mc", "rp"}),
 	"events": completeSubjects, "history": completeSubjects, "suspend": completeSubjects, "resume": completeSubjects, "approve": completeSubjects,
 	"explain": completePlacementAndCluster, "evict": completePlacementAndCluster, "drain": completeCluster, "uncordon": completeCluster,
@@ -39,8 +39,8 @@ func completeNames(root *cobra.Command) {
 		completeNames(cmd)
 		path := strings.TrimPrefix(cmd.CommandPath(), "gitfleet ")
 		if complete := completers[path]; complete != nil {
-			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-				return complete(func() server.Names { return namesFor(cmd) }, args, begun), cobra.ShellCompDirectiveNoFileComp
+			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+				return complete(func() server.Names { return namesFor(cmd) }, args, toComplete), cobra.ShellCompDirectiveNoFileComp
 			}
 		} else if strings.HasPrefix(path, "proposals ") && path != "proposals list" {
 			cmd.ValidArgsFunction = completeProposals
@@ -65,11 +65,11 @@ func completePlacement(known func() server.Names, args []string, _ string) []str
 	return known().Placements
 }
 
-func completePlacementAndCluster(known func() server.Names, args []string, begun string) []string {
+func completePlacementAndCluster(known func() server.Names, args []string, toComplete string) []string {
 	if len(args) == 1 {
 		return known().Clusters
 	}
-	return completePlacement(known, args, begun)
+	return completePlacement(known, args, toComplete)
 }
 
 func completeCluster(known func() server.Names, args []string, _ string) []string {
@@ -94,12 +94,12 @@ func completeSubjects(known func() server.Names, args []string, _ string) []stri
 
 // completeKinds returns a function that completes a kind and then a name, or KIND/NAME.
 func completeKinds(kinds []string) func(func() server.Names, []string, string) []string {
-	return func(known func() server.Names, args []string, begun string) []string {
+	return func(known func() server.Names, args []string, toComplete string) []string {
 		switch {
 		case len(args) == 1:
 			return namesOfKind(known, args[0])
-		case len(args) > 1 || strings.Contains(begun, "/"):
-			return completeSubjects(known, args, begun)
+		case len(args) > 1 || strings.Contains(toComplete, "/"):
+			return completeSubjects(known, args, toComplete)
 		}
 		return kinds
 	}

@@ -50,8 +50,8 @@ func run(args []string, out, errOut io.Writer) exit.Code {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(output.NewWriter(out))
-	complaints := output.NewWriter(errOut)
-	root.SetErr(complaints)
+	stderr := output.NewWriter(errOut)
+	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	var code exit.Code
 	switch {
@@ -60,10 +60,10 @@ func run(args []string, out, errOut io.Writer) exit.Code {
 	case errors.As(err, &code):
 		return code
 	case client.IsUnknownName(err):
-		fmt.Fprintln(complaints, "gitfleet: "+err.Error())
+		fmt.Fprintln(stderr, "gitfleet: "+err.Error())
 		return exit.Attention
 	default:
-		fmt.Fprintln(complaints, "gitfleet: "+err.Error())
+		fmt.Fprintln(stderr, "gitfleet: "+err.Error())
 		return exit.Failed
 	}
 }
@@ -72,7 +72,7 @@ func run(args []string, out, errOut io.Writer) exit.Code {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gitfleet",
-		Short: "Keep a fleet of Kubernetes clusters as a Git repository says",
+		Short: "Keep a fleet of Kubernetes clusters in the state of a Git repository",
 		Long: `gitfleet reads placements and manifests from a Git repository, decides which
 member clusters get which objects, rolls changes out gradually, and corrects
 drift.

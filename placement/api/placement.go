@@ -290,8 +290,8 @@ func (s *RolloutStrategy) ReportsDiff() bool {
 // A RolloutStrategyType is RollingUpdate or External.
 type RolloutStrategyType string
 
-// The rollout strategy types. With External clusters keep their content: nothing assigns
-// revisions to them yet.
+// The rollout strategy types. With External, clusters keep their content until a staged update run
+// updates them.
 const (
 	RollingUpdate RolloutStrategyType = "RollingUpdate"
 	External      RolloutStrategyType = "External"

@@ -7,7 +7,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 )
 
-// External reports whether an external controller runs the rollout of a placement. Then each cluster is
+// External reports whether only staged update runs update the clusters of a placement. Then each cluster is
 // reported with the content that it has, and not with the newest.
 func External(p *plan.Placement) bool {
 	return p.Spec.Spec.Strategy.Type == api.External
