@@ -49,17 +49,29 @@ func hasPath(list []api.PatchDetail, path string) bool {
 // value is the default of earlier content: an API server computes it from other fields where it is missing, and keeps it when those
 // change. Another apply sets the default anew, once gitfleet has taken ownership of the field.
 func OutdatedDefaults(r Request) Removal {
-	_, hasSpec := r.Desired.Object["spec"]
-	_, hasTemplate := r.Desired.Object["template"]
-	if !api.BuiltInGroup(r.Live.GroupVersionKind().Group) || !hasSpec && !hasTemplate { // a ConfigMap, for example
+	if !r.mayHaveOutdated() {
 		return Removal{}
 	}
 	s, p := r.search()
-	if r.Before != nil {
-		p.was = Normalize(r.Before).Object
-	}
 	s.outdated(p, r.Live.Object, r.Desired.Object)
 	return s.Removal
+}
+
+// RemovedOrOutdated returns the fields of both RemovedFrom and OutdatedDefaults.
+func RemovedOrOutdated(r Request) Removal {
+	s, p := r.search()
+	s.removed(p, r.Live.Object, r.Desired.Object)
+	if r.mayHaveOutdated() {
+		s.outdated(p, r.Live.Object, r.Desired.Object)
+	}
+	return s.Removal
+}
+
+// mayHaveOutdated reports whether an object can have fields with computed defaults. A ConfigMap, for example, cannot.
+func (r Request) mayHaveOutdated() bool {
+	_, hasSpec := r.Desired.Object["spec"]
+	_, hasTemplate := r.Desired.Object["template"]
+	return (hasSpec || hasTemplate) && api.BuiltInGroup(r.Live.GroupVersionKind().Group)
 }
 
 func (s *search) outdated(p position, live, desired any) {

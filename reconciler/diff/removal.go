@@ -64,9 +64,6 @@ func findRemoved(r Request, before, taken *fieldpath.Set) Removal {
 	if taken != nil {
 		p.taken = taken
 	}
-	if r.Before != nil {
-		p.was = Normalize(r.Before).Object
-	}
 	s.removed(p, r.Live.Object, r.Desired.Object)
 	return s.Removal
 }
@@ -175,6 +172,9 @@ func (r Request) search() (*search, position) {
 	s := &search{Request: r, Removal: Removal{roots: fieldpath.NewSet(), toOwn: fieldpath.NewSet(), kept: fieldpath.NewSet()}}
 	s.custom = !api.BuiltInGroup(r.Live.GroupVersionKind().Group)
 	p := position{owned: ownership(entries, r.Manager), before: fieldpath.NewSet(), taken: fieldpath.NewSet()}
+	if r.Before != nil {
+		p.was = Normalize(r.Before).Object
+	}
 	for i := range entries {
 		e := &entries[i]
 		if applied(e, r.Manager) {

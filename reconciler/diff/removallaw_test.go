@@ -139,3 +139,32 @@ func TestWhatGitRemovedIsGoneOrNamed(t *testing.T) {
 		}
 	})
 }
+
+// One search finds what two find: the fields that Git has removed, and the defaults of the content before.
+func TestRemovedAndOutdatedAreFoundTogether(t *testing.T) {
+	both := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		some := func(label string) string {
+			return with(rapid.SliceOfDistinct(rapid.IntRange(0, len(parts)-1), rapid.ID).Draw(rt, label))
+		}
+		before := some("before")
+		s := newServer(t, before)
+		if rapid.Bool().Draw(rt, "kubectl applies") {
+			s.apply("kubectl", some("kubectl"))
+		}
+		container(s.live.Object)["imagePullPolicy"] = rapid.SampledFrom([]string{"Always", "IfNotPresent"}).Draw(rt, "pull policy")
+		r := s.request(strings.Replace(some("after"), "image: nginx", "image: nginx:1", 1))
+		r.Before, r.Force = object(t, before), rapid.Bool().Draw(rt, "force")
+		removed, outdated, got := RemovedFrom(r, nil), OutdatedDefaults(r), RemovedOrOutdated(r)
+		if !removed.Empty() && !outdated.Empty() {
+			both++
+		}
+		want := removed.Union(outdated)
+		if !got.roots.Equals(want.roots) || !got.toOwn.Equals(want.toOwn) || !got.kept.Equals(want.kept) {
+			rt.Fatalf("found %s to own %s and to keep %s, want %s, %s and %s", got.roots, got.toOwn, got.kept, want.roots, want.toOwn, want.kept)
+		}
+	})
+	if both == 0 {
+		t.Error("nothing was both removed and outdated")
+	}
+}

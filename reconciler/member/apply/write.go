@@ -232,11 +232,10 @@ func (x *Executor) applyRest(ctx context.Context, t Task, commit string, read Sn
 	rest, live, err := x.target(t).TakeOwnership(ctx, stored.Whole(), func(live *unstructured.Unstructured) diff.Removal {
 		before = live
 		r := x.request(t, Snapshot{Live: live, Rivals: read.Rivals})
-		outdated := diff.OutdatedDefaults(r)
 		if t.LastApplied == nil {
-			return outdated
+			return diff.OutdatedDefaults(r)
 		}
-		return outdated.Union(diff.RemovedFrom(r, nil))
+		return diff.RemovedOrOutdated(r)
 	})
 	if err != nil || rest.Empty() {
 		return stored, removal, err
