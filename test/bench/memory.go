@@ -148,7 +148,7 @@ func (d *daemon) footprint(ctx context.Context, members int) (footprint, error) 
 	}
 	var least footprint
 	last := -1.0
-	for collections := 0; collections < 8; {
+	for collections := 0; collections < 4; {
 		m, err := d.gauges(ctx, "go_gc_duration_seconds", "go_gc_heap_live_bytes", "go_memstats_stack_inuse_bytes", "process_resident_memory_bytes", "go_goroutines")
 		if err != nil {
 			return footprint{}, err
