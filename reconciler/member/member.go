@@ -37,7 +37,7 @@
 // cannot change it:
 //
 //	desired.State      what placements should have      kept by the session, which replaces it with each Set
-//	observed.Objects   the objects that are known       kept by the recorder; the store of inventories adds its ConfigMaps
+//	observed.Objects   the objects that are known       kept by the recorder
 //	progress.State     what remains to be done          kept by the recorder
 //	owned.State        what placements own              kept by the inventories
 //

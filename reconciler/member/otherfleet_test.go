@@ -185,7 +185,7 @@ func TestNothingIsWrittenUnderASecondName(t *testing.T) {
 			at := apiserver.NewConfigMaps()
 			first := memberOf(t, here, at)
 			first.store = inventory.NewStore(first.conn, protocol.Membership{Fleet: here}, inventory.Config{
-				Cluster: "west", Fleet: first.cfg.Fleet, Live: first.record.objects, Log: slog.New(slog.DiscardHandler),
+				Cluster: "west", Fleet: first.cfg.Fleet, Live: first.live, Record: first.record.setLive, Log: slog.New(slog.DiscardHandler),
 			})
 			keeps(t, first, held(3))
 			at.Writes = nil

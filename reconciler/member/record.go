@@ -249,9 +249,8 @@ func (r *recorder) hasEnded(id api.ID, l *observed.Object) {
 	}
 }
 
-// read records the state of an object in which a read has found it, although no watch has reported that; nil if it does not
-// exist.
-func (r *recorder) read(id api.ID, l *observed.Object) {
+// setLive records an object as an answer of the server shows it, before a watch reports that; nil if it does not exist, or is to be read.
+func (r *recorder) setLive(id api.ID, l *observed.Object) {
 	if l == nil {
 		r.objects.Drop(id)
 	} else {

@@ -90,9 +90,6 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions, Interrupted: prober.SuspectRestore,
 	})
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Notify, Log: cfg.Log})
-	c.store = inventory.NewStore(conn, a.membership, inventory.Config{
-		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: objects, Serials: &a.serials, Log: cfg.Log,
-	})
 	wanted := &desired.State{}
 	has, toDo := owned.New(wanted.View()), progress.New()
 	v, o, p := wanted.View(), has.View(), toDo.View()
@@ -106,6 +103,9 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		cluster: c, View: v, owned: o, progress: toDo, inventories: s.inventories, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects,
 		ended: map[api.PlacementKey]bool{}, fresh: map[string]bool{}, written: &a.written,
 	}
+	c.store = inventory.NewStore(conn, a.membership, inventory.Config{
+		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: c.live, Record: s.record.setLive, Serials: &a.serials, Log: cfg.Log,
+	})
 	s.observer = &observer{cluster: c, View: v, owned: o, progress: p, record: s.record}
 	s.applier = &applier{cluster: c, View: v, owned: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
 	s.pruner = &pruner{

@@ -190,7 +190,7 @@ func (s *session) retryDue(ctx context.Context) {
 	if !now.Before(s.readNext) {
 		s.readNext = now.Add(unfollowedInterval)
 		for _, id := range slices.Collect(s.applier.unfollowed()) {
-			s.record.read(id, nil) // what is not known is read by the pass
+			s.record.setLive(id, nil) // what is not known is read by the pass
 			due[id] = true
 		}
 	}

@@ -313,15 +313,15 @@ func (w *sweeper) confirmUnreported(ctx context.Context) (changed map[api.ID]boo
 			if err != nil || live != nil && !w.isNewer(live) {
 				continue
 			}
-			w.applier.record.read(id, nil)
+			w.applier.record.setLive(id, nil)
 			if live != nil {
-				w.applier.record.read(id, observed.Of(live))
+				w.applier.record.setLive(id, observed.Of(live))
 			}
 		case read.Version <= known.Version:
 			continue
 		default:
 			read.Health = known.Health
-			w.applier.record.read(id, read)
+			w.applier.record.setLive(id, read)
 		}
 		changed[id] = true
 		w.cfg.Metrics.SweepMissed.Inc(w.cfg.Name)

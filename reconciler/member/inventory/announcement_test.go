@@ -81,7 +81,7 @@ func TestAnnouncedObjectsAreInInventories(t *testing.T) {
 	if at.Stored[id.Name] != nil || st.Has(id) {
 		t.Error("the announcement is still there")
 	}
-	st.cfg.Live.Put(id, &observed.Object{Fleet: "prod", Version: 7}) // an event that arrives late
+	st.cfg.Record(id, &observed.Object{Fleet: "prod", Version: 7}) // an event that arrives late
 	if got := st.WrittenByOthers(map[api.ID]bool{id: true}); len(got) > 0 {
 		t.Errorf("taken for that of another fleet: %v", got)
 	}

@@ -51,7 +51,13 @@ func storeOn(t testing.TB, f protocol.Fleet, url string) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return NewStore(c, protocol.Membership{Fleet: f}, Config{Cluster: "east", Fleet: "prod", Live: &observed.Objects{}, Log: log})
+	objects := &observed.Objects{}
+	record := func(id api.ID, l *observed.Object) {
+		if objects.Drop(id); l != nil {
+			objects.Put(id, l)
+		}
+	}
+	return NewStore(c, protocol.Membership{Fleet: f}, Config{Cluster: "east", Fleet: "prod", Live: objects.View(), Record: record, Log: log})
 }
 
 func save(t *testing.T, st *Store, inv *Inventory) {

@@ -53,7 +53,7 @@ func TestTakenInventoryIsNotPutBack(t *testing.T) {
 		}
 		l := *mine.cfg.Live.Of(id)
 		l.Version, l.Fleet = l.Version+1, "prod" // other gitfleets own the same fields
-		mine.cfg.Live.Put(id, &l)
+		mine.cfg.Record(id, &l)
 		if mine.LostToOther(t.Context(), touched) {
 			t.Errorf("the edited %s is taken for another fleet's", id)
 		}

@@ -23,9 +23,10 @@ type Config struct {
 	Cluster, Fleet string
 	// HasCommit reports whether the repository has a commit; nil means that it has every commit.
 	HasCommit func(hash string) bool
-	// Live are the objects that are known on the cluster. The store adds and removes its
-	// ConfigMaps.
-	Live *observed.Objects
+	// Live are the objects that are known on the cluster. Record records one of the store's ConfigMaps among them, as the server has
+	// it; nil if it is gone.
+	Live   observed.View
+	Record func(id api.ID, l *observed.Object)
 	// Serials are the highest serial numbers of inventories that are known. The store changes them; nil
 	// means that none are known.
 	Serials *Serials
@@ -183,7 +184,7 @@ func encodeConfigMap(st *Store, name, part string, annotations map[string]any, d
 // put records a ConfigMap as the server has it.
 func (st *Store) put(p api.PlacementKey, o metav1.Object) {
 	id, l := configMapID(o.GetName()), observed.Of(o)
-	st.cfg.Live.Put(id, l)
+	st.cfg.Record(id, l)
 	st.parts.Put(id, part{unique.Make(partOf{p, l.Managed}), l.Version})
 }
 
@@ -198,7 +199,7 @@ func appliedAt(st *Store, id api.ID) int64 {
 // drop records that a ConfigMap is gone.
 func (st *Store) drop(id api.ID) {
 	st.parts.Drop(id)
-	st.cfg.Live.Drop(id)
+	st.cfg.Record(id, nil)
 }
 
 func listingOf(st *Store) *connection.Listing {
