@@ -21,7 +21,7 @@ import (
 type journal struct {
 	*cluster
 	desired.View
-	// deletions are those that were not reported yet.
+	// deletions are those that were not reported yet; see Agent.
 	deletions deletion.Log
 }
 

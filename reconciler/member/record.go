@@ -26,6 +26,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A recorder records what has become of objects: what is known of the cluster and of the progress with each object, the
@@ -279,10 +280,11 @@ func (r *recorder) pruning(stales []owned.Stale) {
 	}
 }
 
-// reported records that a placement was reported, and returns whether something was written of it since its report before.
-func (r *recorder) reported(p api.PlacementKey) (wrote bool) {
+// reported records that a placement is reported, and returns which deletions it had since its report before, and whether something of it
+// was written.
+func (r *recorder) reported(p api.PlacementKey) (deletions []protocol.Deletion, wrote bool) {
 	r.progress.Reported(p)
-	return r.written.Take(p)
+	return r.history.deletions.Take(p), r.written.Take(p)
 }
 
 // removal records the outcome of the removal of a stale object.

@@ -31,12 +31,11 @@ import (
 type reporter struct {
 	*cluster
 	desired.View
-	owned     owned.View
-	progress  progress.View
-	brake     *deletionBrake
-	drifts    *driftRecorder
-	deletions deletion.Log
-	record    *recorder
+	owned    owned.View
+	progress progress.View
+	brake    *deletionBrake
+	drifts   *driftRecorder
+	record   *recorder
 	// serials are the serial numbers of the inventories.
 	serials *inventory.Serials
 }
@@ -94,7 +93,8 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		}
 	}
 	r.drifts.endUnobserved(p)
-	unusual.Drifts, unusual.Deletions, o.Wrote = r.drifts.list(p), r.deletions.Take(p), r.record.reported(p)
+	unusual.Drifts = r.drifts.list(p)
+	unusual.Deletions, o.Wrote = r.record.reported(p)
 	if has {
 		for id, b := range r.brake.blocked {
 			if inv.Has(id) {

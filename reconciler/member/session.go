@@ -115,7 +115,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.values = &valueChecker{cluster: c, View: v, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, View: v, owned: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, record: s.record, serials: &a.serials,
+		cluster: c, View: v, owned: o, progress: p, brake: s.brake, drifts: s.drifts, record: s.record, serials: &a.serials,
 	}
 	return s
 }
