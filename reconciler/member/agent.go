@@ -12,7 +12,6 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
@@ -49,8 +48,8 @@ type Agent struct {
 	check chan struct{}
 	// leave is closed to request that the cluster is left, and left once that is done.
 	leave, left chan struct{}
-	// drifted is what is known about drift. Only Run uses it.
-	drifted driftState
+	// drifted is what is recorded of drift. Only Run uses it.
+	drifted *drift.State
 	// superseded are manifests to be replaced. Only Run uses it.
 	superseded owned.Superseded
 	// uid is the UID of the cluster that was connected last, version the highest resource version that was known of it, and serials
@@ -88,8 +87,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
 		newWorks: make(chan []*work.Work, 1), newMembership: make(chan protocol.Membership, 1), newDriftDecisions: make(chan protocol.DriftDecisions, 1),
-		Jobs:    gatejob.NewQueue(),
-		drifted: driftState{memory: drift.Memory{}, additions: drift.Memory{}, flips: map[api.ID]flips{}, removals: map[api.ID]diff.Flips{}}, deletions: deletion.Log{},
+		Jobs: gatejob.NewQueue(), drifted: drift.New(), deletions: deletion.Log{},
 	}
 	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})
 	a.connection = connection.Config{
@@ -144,7 +142,7 @@ func (a *Agent) SetRecord(r protocol.MemberRecord) {
 			if d.Addition && !a.config.Additions.Looks() {
 				continue
 			}
-			a.drifted.put(p, d)
+			a.drifted.Loaded(p, d)
 		}
 	}
 }
@@ -248,8 +246,6 @@ func (a *Agent) takeRestore() protocol.Restore {
 	if a.restored = ""; why == "" {
 		return protocol.Restore{}
 	}
-	clear(a.drifted.flips)
-	clear(a.drifted.removals)
 	a.config.Log.Warn("cluster was restored to an earlier state; everything is read again, and what differs is repaired", "cluster", a.config.Name, "why", why)
 	return protocol.Restore{At: time.Now(), Why: why}
 }

@@ -39,6 +39,7 @@ type applier struct {
 	desired.View
 	owned       owned.View
 	progress    progress.View
+	drift       drift.View
 	brake       *deletionBrake
 	drifts      *driftRecorder
 	inventories *inventories
@@ -153,7 +154,7 @@ func (a *applier) executor() *apply.Executor {
 func (a *applier) newTask(w desired.Object) apply.Task {
 	t := apply.Task{Object: w, Item: a.owned.Item(w.Placement, w.Manifest.ID)}
 	t.Res, _ = a.kinds.Of(w.GVK())
-	if r, rejected := a.drifts.rejection(t); rejected && !time.Now().Before(a.drifts.removals[t.Manifest.ID].Due()) {
+	if r, rejected := a.drifts.rejection(t); rejected && !time.Now().Before(a.drift.Removed(t.Manifest.ID).Due()) {
 		t.Rejected = r.Fingerprint
 	}
 	return t
@@ -162,14 +163,14 @@ func (a *applier) newTask(w desired.Object) apply.Task {
 // withInputs returns a task with what is known of its object now.
 func (a *applier) withInputs(t apply.Task) apply.Task {
 	p, id := t.Placement, t.Manifest.ID
-	t.Inputs = apply.Inputs{Known: a.live.Of(id), Rule: a.drifts.rule(t), AlteredBefore: a.drifts.memory.Altered(p, id), Scaler: a.owned.ScalerOf(t), Replaced: a.progress.Replaced(id), LastApplied: a.record.superseded.Of(t.Item, id)}
-	if d := a.drifts.memory[p][id]; d.State == api.DriftHeld || d.State == api.DriftStanding {
+	t.Inputs = apply.Inputs{Known: a.live.Of(id), Rule: a.drifts.rule(t), AlteredBefore: a.drift.Altered(p, id), Scaler: a.owned.ScalerOf(t), Replaced: a.progress.Replaced(id), LastApplied: a.record.superseded.Of(t.Item, id)}
+	if d := a.drift.Change(p, id); d.State == api.DriftHeld || d.State == api.DriftStanding {
 		t.Changed = d.Paths
 	}
-	if d := a.drifts.additions[p][id]; d.State.Present() {
+	if d := a.drift.Addition(p, id); d.State.Present() {
 		t.AddedBy = d.By
 	}
-	if r, known := a.drifts.decision(protocol.DriftKey{Placement: p, ID: id}); known {
+	if r, known := a.drift.Decision(protocol.DriftKey{Placement: p, ID: id}); known {
 		t.Decision = &r
 	}
 	return t

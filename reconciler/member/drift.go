@@ -22,34 +22,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
-// A driftState is what an agent keeps about drift when its connection is replaced.
-type driftState struct {
-	// memory records the changes of others, additions what they have added beside what manifests set, and
-	// flips how often they undid an apply.
-	memory, additions drift.Memory
-	flips             map[api.ID]flips
-	// removals are how often rejected additions to an object were removed.
-	removals map[api.ID]diff.Flips
-	// decisions are the decisions about held drift.
-	decisions protocol.DriftDecisions
-}
-
-// put records a drift as it was reported earlier.
-func (s *driftState) put(p api.PlacementKey, d protocol.Drift) {
-	if d.Addition {
-		s.additions.Put(p, d)
-	} else {
-		s.memory.Put(p, d)
-	}
-}
-
-// list returns the recorded drifts of a placement, sorted by ID.
-func (s *driftState) list(p api.PlacementKey) []protocol.Drift {
-	out := append(s.memory.List(p), s.additions.List(p)...)
-	slices.SortStableFunc(out, func(a, b protocol.Drift) int { return a.ID.Compare(b.ID) })
-	return out
-}
-
 // A driftRecorder decides whether drift is reverted, held or contested, and records it.
 //
 // Drift whose mode is propose or report is held: the object stays as others changed it. It is
@@ -59,17 +31,9 @@ type driftRecorder struct {
 	*cluster
 	desired.View
 	progress progress.View
-	*driftState
-}
-
-// flips record how often others undid an apply of one object.
-type flips struct {
-	diff.Flips
-	// last identifies the change that was counted last: the version of the object that was
-	// changed, or the UID of the one that was deleted.
-	last string
-	// before are the flips without the last one.
-	before diff.Flips
+	// state is what is recorded of drift, which other parts only read; see Agent.
+	state *drift.State
+	drift drift.View
 }
 
 // rule returns the rule that applies to the drift of an object.
@@ -106,44 +70,30 @@ func (dr *driftRecorder) holds(t apply.Task, l *observed.Object) bool {
 		dr.Works().Protects(t.Placement), diff.CompareAfter(dr.Works().Of(t.Placement).Strategy):
 		return false
 	}
-	r, known := dr.decision(protocol.DriftKey{Placement: t.Placement, ID: t.Manifest.ID})
+	r, known := dr.drift.Decision(protocol.DriftKey{Placement: t.Placement, ID: t.Manifest.ID})
 	return !known || !r.PutBack
-}
-
-// decision returns the decision about drift that awaits one.
-func (dr *driftRecorder) decision(key protocol.DriftKey) (protocol.DriftDecision, bool) {
-	d := dr.memoryOf(key)[key.Placement][key.ID]
-	r, known := dr.decisions[key]
-	return r, known && d.State.AwaitsDecision(d.Rule) && r.Fingerprint == protocol.Fingerprint(d.Paths, d.Digest)
-}
-
-// memoryOf returns the memory that has a drift.
-func (s *driftState) memoryOf(key protocol.DriftKey) drift.Memory {
-	if key.Addition {
-		return s.additions
-	}
-	return s.memory
 }
 
 // accepts reports whether Git may have adopted (merged) the drift of an object: its drift is held, or something that was
 // added is offered, and there is a new version of it.
 func (dr *driftRecorder) accepts(t apply.Task, l *observed.Object) bool {
-	added := dr.additions[t.Placement][t.Manifest.ID]
+	added := dr.drift.Addition(t.Placement, t.Manifest.ID)
 	return l != nil && l.Fleet == dr.cfg.Fleet && t.Item != nil && t.Item.Hash != "" &&
-		(dr.memory.State(t.Placement, t.Manifest.ID) == api.DriftHeld || added.State.AwaitsDecision(added.Rule))
+		(dr.drift.Change(t.Placement, t.Manifest.ID).State == api.DriftHeld || added.State.AwaitsDecision(added.Rule))
 }
 
 // notReverted yields the objects whose drift is held, or to which others have added something. Their values have to be compared, since
 // ownership does not show every change that was made before this connection.
 func (dr *driftRecorder) notReverted() iter.Seq[api.ID] {
 	return func(yield func(api.ID) bool) {
-		for _, memory := range []drift.Memory{dr.memory, dr.additions} {
-			for _, of := range memory {
-				for id, d := range of {
-					if (d.State == api.DriftHeld || d.State == api.DriftAdded) && !yield(id) {
-						return
-					}
-				}
+		for _, d := range dr.drift.Changes() {
+			if d.State == api.DriftHeld && !yield(d.ID) {
+				return
+			}
+		}
+		for _, d := range dr.drift.Additions() {
+			if d.State == api.DriftAdded && !yield(d.ID) {
+				return
 			}
 		}
 	}
@@ -153,13 +103,13 @@ func (dr *driftRecorder) notReverted() iter.Seq[api.ID] {
 // drifted once more.
 func (dr *driftRecorder) record(t apply.Task, state api.DriftState, now protocol.Drift, anew bool) {
 	now.Message = connection.Cut(now.Message)
-	dr.memory.Record(t.Placement, t.Manifest, state, now, anew)
+	dr.state.Observed(t.Placement, t.Manifest, state, now, anew)
 }
 
 // recordOutcome records the drift that the outcome of a task shows.
 func (dr *driftRecorder) recordOutcome(o *apply.Outcome) {
 	p, id := o.Placement, o.Manifest.ID
-	was := dr.memory.State(p, id)
+	was := dr.drift.Change(p, id).State
 	ours := o.Item != nil && o.Item.Hash != "" && !dr.Works().OnlyCompares(p)
 	contest := autoscaler.Contested(o.Rivals)
 	reverted := o.Reverted()
@@ -167,7 +117,7 @@ func (dr *driftRecorder) recordOutcome(o *apply.Outcome) {
 	case reverted:
 		dr.recordRevert(o)
 	case o.Drift && o.Written != nil && !o.Repairs() && !apply.LeavesFields(o.Manifest):
-		dr.unflip(id)
+		dr.state.NotUndone(id)
 	}
 	switch {
 	case o.Err != nil || !ours:
@@ -198,7 +148,7 @@ func (dr *driftRecorder) recordOutcome(o *apply.Outcome) {
 		if left := apply.IgnoredIn(o.Task, o.Live); len(left) > 0 {
 			dr.record(o.Task, api.DriftIgnored, ignoredDrift(o.Gen, left), was != api.DriftIgnored)
 		} else if was == api.DriftIgnored {
-			dr.memory.End(p, dr.memory[p][id])
+			dr.state.Ended(p, dr.drift.Change(p, id))
 		}
 	}
 	if o.Written != nil && len(contest)+len(o.Diffs) == 0 {
@@ -215,7 +165,7 @@ func (dr *driftRecorder) recordOutcome(o *apply.Outcome) {
 // recordRevert records that drift was reverted.
 func (dr *driftRecorder) recordRevert(o *apply.Outcome) {
 	what, change := o.Before, "edited"
-	if r, known := dr.decision(protocol.DriftKey{Placement: o.Placement, ID: o.Manifest.ID}); known {
+	if r, known := dr.drift.Decision(protocol.DriftKey{Placement: o.Placement, ID: o.Manifest.ID}); known {
 		what.Message = r.Message
 	}
 	if what.Deleted {
@@ -225,10 +175,10 @@ func (dr *driftRecorder) recordRevert(o *apply.Outcome) {
 		if len(what.By) > 0 {
 			by = what.By[0].Manager
 		}
-		dr.countFlip(o.Manifest.ID, o.Live.GetResourceVersion(), by, time.Now()) // see countUndone
+		dr.countChange(o.Manifest.ID, o.Live.GetResourceVersion(), by, time.Now()) // see countUndone
 	}
 	// a held drift was counted when it was found
-	dr.record(o.Task, api.DriftRepaired, what, dr.memory.State(o.Placement, o.Manifest.ID) != api.DriftHeld)
+	dr.record(o.Task, api.DriftRepaired, what, dr.drift.Change(o.Placement, o.Manifest.ID).State != api.DriftHeld)
 	dr.cfg.Metrics.Repairs.Inc(dr.cfg.Name, change)
 	attrs := []any{"cluster", dr.cfg.Name, "placement", o.Placement.String(),
 		"object", o.Manifest.ID.String(), "change", change, "by", drift.By(what.By), "paths", drift.Paths(what.Paths)}
@@ -241,7 +191,7 @@ func (dr *driftRecorder) recordRevert(o *apply.Outcome) {
 // recordHeldDeletion records that an object is not created again for now.
 func (dr *driftRecorder) recordHeldDeletion(o *apply.Outcome) {
 	p, id := o.Placement, o.Manifest.ID
-	anew := !dr.leftDeleted(p, id)
+	anew := !dr.drift.IsLeftDeleted(p, id)
 	dr.record(o.Task, api.DriftHeld, protocol.Drift{Rule: dr.rule(o.Task).String(), Message: o.Cond.Message(), Deleted: true}, anew)
 	if anew {
 		dr.warnLeft(o, "object was deleted, and is left so")
@@ -254,51 +204,38 @@ func (dr *driftRecorder) warnLeft(o *apply.Outcome, message string, attrs ...any
 	dr.cfg.Log.Warn(message, append([]any{"cluster", dr.cfg.Name, "placement", o.Placement.String(), "object", o.Manifest.ID.String()}, attrs...)...)
 }
 
-// leftDeleted reports whether an object is missing because its drift, a deletion, is held.
-func (dr *driftRecorder) leftDeleted(p api.PlacementKey, id api.ID) bool {
-	d := dr.memory[p][id]
-	return d.State == api.DriftHeld && d.Deleted
-}
-
-// unflip removes the last flip of an object, since there was nothing to revert.
-func (dr *driftRecorder) unflip(id api.ID) {
-	if f, known := dr.flips[id]; known {
-		dr.flips[id] = flips{f.before, f.last, f.before}
-	}
-}
-
 // countUndone counts that others have undone an apply. After repeated flips the object has to wait before it is applied again, and
 // is contested, and why is its failure. l is nil if the object was deleted. Of an object that leaves fields to others, the ownership does not show
 // whether they changed more than those: a change counts when it is reverted.
 func (dr *driftRecorder) countUndone(t apply.Task, l *observed.Object) (why progress.Failure, contested bool) {
 	id, now := t.Manifest.ID, time.Now()
-	this, by := "uid "+string(t.Item.UID), ""
+	change, by := "uid "+string(t.Item.UID), ""
 	if l != nil {
-		this, by = strconv.FormatUint(l.Version, 10), l.Writer
+		change, by = strconv.FormatUint(l.Version, 10), l.Writer
 		if t.Item.Managed == "" { // the change was found by comparing values
 			by = "another client with the field manager " + api.FieldManager + " or an admission webhook"
 		}
 	}
-	if dr.flips[id].last != this && (l == nil || !apply.LeavesFields(t.Manifest)) {
-		dr.countFlip(id, this, by, now)
+	if l == nil || !apply.LeavesFields(t.Manifest) {
+		dr.countChange(id, change, by, now)
 	}
-	f := dr.flips[id]
+	f := dr.drift.Undone(id)
 	if due := f.Due(); now.Before(due) {
 		return dr.contest(t, l, f), true
 	}
 	return why, false
 }
 
-// countFlip counts a change that undid an apply. this identifies it.
-func (dr *driftRecorder) countFlip(id api.ID, this, by string, now time.Time) {
-	f := dr.flips[id].Flips
-	dr.flips[id] = flips{f.Flip(now, by), this, f}
-	dr.cfg.Metrics.Drifts.Inc(dr.cfg.Name)
+// countChange counts a change that undid an apply, unless it is the one that was counted last. change identifies it.
+func (dr *driftRecorder) countChange(id api.ID, change, by string, now time.Time) {
+	if dr.state.Undone(id, change, by, now) {
+		dr.cfg.Metrics.Drifts.Inc(dr.cfg.Name)
+	}
 }
 
 // contest records that the drift of an object is not reverted for a while, since reverting it
 // again and again does not help, and returns that as its failure.
-func (dr *driftRecorder) contest(t apply.Task, l *observed.Object, f flips) progress.Failure {
+func (dr *driftRecorder) contest(t apply.Task, l *observed.Object, f diff.Flips) progress.Failure {
 	id := t.Manifest.ID
 	if old, failed := dr.progress.Failure(id); failed && old.Next.Equal(f.Due()) {
 		return old
@@ -307,7 +244,7 @@ func (dr *driftRecorder) contest(t apply.Task, l *observed.Object, f flips) prog
 	if apply.LeavesFields(t.Manifest) {
 		reverted = f.Total // the present change is not counted yet
 	}
-	if d := dr.memory[t.Placement][id]; len(d.By) > 0 && d.By[0].Manager == f.By {
+	if d := dr.drift.Change(t.Placement, id); len(d.By) > 0 && d.By[0].Manager == f.By {
 		who = d.By[0].String()
 	}
 	dr.cfg.Log.Warn("object is contested: somebody keeps undoing what is applied; it is put back more slowly",
@@ -338,22 +275,22 @@ func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
 	if dr.progress.IsUntried(p) || dr.conn.CutOff() {
 		return
 	}
-	for id, d := range dr.memory[p] {
-		w, isWanted := dr.Wanted().Of(id)
+	for d := range dr.drift.ChangesOf(p) {
+		w, isWanted := dr.Wanted().Of(d.ID)
 		switch {
-		case !isWanted || w.Placement != p || dr.progress.HasFailed(id) || dr.live.Of(id) == nil || dr.progress.IsSuspect(id):
+		case !isWanted || w.Placement != p || dr.progress.HasFailed(d.ID) || dr.live.Of(d.ID) == nil || dr.progress.IsSuspect(d.ID):
 			continue
 		case d.State == api.DriftIgnored && apply.LeavesFields(w.Manifest) || d.State == api.DriftAltered:
 			continue
 		case d.State.Present():
-			dr.memory.End(p, d)
+			dr.state.Ended(p, d)
 		}
 	}
-	for id, d := range dr.additions[p] {
-		w, isWanted := dr.Wanted().Of(id)
-		gone := isWanted && dr.live.Of(id) == nil && dr.watch.Of(w.GVK()).Complete()
+	for d := range dr.drift.AdditionsOf(p) {
+		w, isWanted := dr.Wanted().Of(d.ID)
+		gone := isWanted && dr.live.Of(d.ID) == nil && dr.watch.Of(w.GVK()).Complete()
 		if d.State.Present() && (gone || !dr.Works().SeesAdditions(p)) {
-			dr.additions.End(p, d)
+			dr.state.Ended(p, d)
 		}
 	}
 }
@@ -366,12 +303,12 @@ const alteredMessage = "the API server or an admission webhook stores other valu
 // there are none, that drift ends. It reports whether the record has changed.
 func (dr *driftRecorder) recordAltered(t apply.Task, generation int64, altered []api.PatchDetail) bool {
 	p, id := t.Placement, t.Manifest.ID
-	known := dr.memory.State(p, id) == api.DriftAltered
+	was := dr.drift.Change(p, id)
 	now := protocol.Drift{Message: alteredMessage, Generation: generation, Paths: diff.Differences(nil, api.FieldManager, altered)}
-	if !recordWhilePresent(dr.memory, t, api.DriftAltered, now, drift.SameValues(altered, dr.memory.Altered(p, id)), false) {
+	if !dr.recordWhilePresent(t, was, api.DriftAltered, now, drift.SameValues(altered, dr.drift.Altered(p, id)), false) {
 		return false
 	}
-	if !known {
+	if was.State != api.DriftAltered {
 		dr.cfg.Log.Warn("the API server or an admission webhook changes what is applied", "cluster", dr.cfg.Name,
 			"placement", p.String(), "object", id.String(), "paths", drift.Paths(now.Paths))
 	}
@@ -382,34 +319,32 @@ func (dr *driftRecorder) recordAltered(t apply.Task, generation int64, altered [
 // are none, that drift ends. It reports whether the record has changed. A record of drift in
 // other fields is kept.
 func (dr *driftRecorder) recordIgnored(t apply.Task, generation int64, ignored []api.Difference) bool {
-	was := dr.memory[t.Placement][t.Manifest.ID]
+	was := dr.drift.Change(t.Placement, t.Manifest.ID)
 	switch was.State {
 	case "", api.DriftEnded, api.DriftIgnored:
 	default:
 		return false
 	}
 	unchanged := slices.EqualFunc(drift.Shorten(ignored), was.Paths, sameDetail)
-	return recordWhilePresent(dr.memory, t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
+	return dr.recordWhilePresent(t, was, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
 }
 
 // sameDetail reports whether two differences have the same path and values, whoever made them.
 func sameDetail(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetail }
 
-// recordWhilePresent records drift in a memory while it has paths, and ends it once it has none. It
-// reports whether the record has changed. unchanged says that the paths are those of the record; for anew
+// recordWhilePresent records drift while it has paths, and ends it once it has none. It reports whether
+// the record has changed. was is the record, and unchanged says that the paths are those of it; for anew
 // see record.
-func recordWhilePresent(memory drift.Memory, t apply.Task, state api.DriftState, now protocol.Drift, unchanged, anew bool) bool {
-	was := memory[t.Placement][t.Manifest.ID]
+func (dr *driftRecorder) recordWhilePresent(t apply.Task, was protocol.Drift, state api.DriftState, now protocol.Drift, unchanged, anew bool) bool {
 	known := was.State == state
 	switch {
 	case len(now.Paths) == 0 && known:
-		memory.End(t.Placement, was)
+		dr.state.Ended(t.Placement, was)
 		return true
 	case len(now.Paths) == 0, known && unchanged:
 		return false
 	}
-	now.Message = connection.Cut(now.Message)
-	memory.Record(t.Placement, t.Manifest, state, now, anew)
+	dr.record(t, state, now, anew)
 	return true
 }
 
@@ -423,7 +358,7 @@ const (
 // other drift of the object. It reports whether the record has changed.
 func (dr *driftRecorder) recordAdditions(t apply.Task, generation int64, found []api.Difference) bool {
 	p, id := t.Placement, t.Manifest.ID
-	was, shown := dr.additions[p][id], drift.Shorten(found)
+	was, shown := dr.drift.Addition(p, id), drift.Shorten(found)
 	// A key whose value changes is no other addition; the paths of new items, which end in "-", do not tell these apart.
 	known := func(d api.Difference) bool {
 		return was.State == api.DriftAdded && slices.ContainsFunc(was.Paths, func(k api.Difference) bool {
@@ -435,7 +370,7 @@ func (dr *driftRecorder) recordAdditions(t apply.Task, generation int64, found [
 	if now.Rule != "" {
 		now.Message = proposedMessage
 	}
-	if !recordWhilePresent(dr.additions, t, api.DriftAdded, now, was.Rule == now.Rule && slices.EqualFunc(shown, was.Paths, sameDetail), anew) {
+	if !dr.recordWhilePresent(t, was, api.DriftAdded, now, was.Rule == now.Rule && slices.EqualFunc(shown, was.Paths, sameDetail), anew) {
 		return false
 	}
 	if anew {
@@ -449,23 +384,23 @@ func (dr *driftRecorder) recordAdditions(t apply.Task, generation int64, found [
 // rejection returns the decision to remove what others have added to an object; rejected is false if there is none, or if
 // additions to the object are not offered any more.
 func (dr *driftRecorder) rejection(t apply.Task) (r protocol.DriftDecision, rejected bool) {
-	r, known := dr.decision(protocol.DriftKey{Placement: t.Placement, ID: t.Manifest.ID, Addition: true})
+	r, known := dr.drift.Decision(protocol.DriftKey{Placement: t.Placement, ID: t.Manifest.ID, Addition: true})
 	return r, known && r.PutBack && dr.additionsRule(t) != ""
 }
 
 // recordRemoved records that additions were removed, since a user has rejected them.
 func (dr *driftRecorder) recordRemoved(o *apply.Outcome) {
-	was := dr.additions[o.Placement][o.Manifest.ID]
+	was := dr.drift.Addition(o.Placement, o.Manifest.ID)
 	now := protocol.Drift{Addition: true, Message: was.Message, Generation: o.Gen, Paths: o.Removed, By: diff.Actors(o.Removed)}
-	if r, known := dr.decision(protocol.DriftKey{Placement: o.Placement, ID: o.Manifest.ID, Addition: true}); known {
+	if r, known := dr.drift.Decision(protocol.DriftKey{Placement: o.Placement, ID: o.Manifest.ID, Addition: true}); known {
 		now.Message = connection.Cut(r.Message)
 	}
-	dr.additions.Record(o.Placement, o.Manifest, api.DriftRepaired, now, false)
+	dr.state.Observed(o.Placement, o.Manifest, api.DriftRepaired, now, false)
 	by := ""
 	if len(now.By) > 0 {
 		by = now.By[0].Manager
 	}
-	dr.removals[o.Manifest.ID] = dr.removals[o.Manifest.ID].Flip(time.Now(), by)
+	dr.state.Removed(o.Manifest.ID, by, time.Now())
 	dr.cfg.Metrics.Repairs.Inc(dr.cfg.Name, "added")
 	dr.cfg.Log.Info("removed what somebody added", "cluster", dr.cfg.Name, "placement", o.Placement.String(),
 		"object", o.Manifest.ID.String(), "by", drift.By(now.By), "paths", drift.Paths(drift.Shorten(o.Removed)), "reason", now.Message)

@@ -46,10 +46,10 @@ func TestRestoredDriftsContinue(t *testing.T) {
 	a := New(Config{})
 	a.SetRecord(protocol.MemberRecord{Drifts: drifts})
 
-	if got, want := a.drifted.memory.List(web), drifts[web]; !reflect.DeepEqual(got, want) {
+	if got, want := a.drifted.View().List(web), drifts[web]; !reflect.DeepEqual(got, want) {
 		t.Errorf("restored: %+v\nwant %+v", got, want)
 	}
-	if of := a.drifted.memory.List(shop); len(of) >= given || a.drifted.memory.State(shop, recorded("one", "").ID) != api.DriftContested {
+	if of := a.drifted.View().List(shop); len(of) >= given || a.drifted.View().Change(shop, recorded("one", "").ID).State != api.DriftContested {
 		t.Errorf("of %d drifts %d are remembered, and not those that still differ first", given, len(of))
 	}
 	if len(drifts[shop]) != given || drifts[web][0].Count != 3 {
@@ -57,8 +57,8 @@ func TestRestoredDriftsContinue(t *testing.T) {
 	}
 
 	observed := &work.Manifest{Object: &api.Object{ID: recorded("one", "").ID, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	a.drifted.memory.Record(web, observed, api.DriftHeld, protocol.Drift{Rule: "propose"}, false)
-	d := a.drifted.memory[web][observed.ID]
+	a.drifted.Observed(web, observed, api.DriftHeld, protocol.Drift{Rule: "propose"}, false)
+	d := a.drifted.View().Change(web, observed.ID)
 	if d.Count != 3 || !d.FirstSeen.Equal(seen) || !d.Since.Equal(seen) || !d.LastSeen.After(seen) || len(d.Paths) != 1 {
 		t.Errorf("observed again: %+v", d)
 	}
@@ -78,17 +78,17 @@ func TestWriteWithoutAChangeIsNoRepair(t *testing.T) {
 			Written: &observed.Object{Version: version}}
 	}
 	s.drifts.countUndone(tk, &observed.Object{Version: 7})
-	if s.drifts.flips[cm("one")].Total != 1 {
-		t.Fatalf("flips: %+v", s.drifts.flips)
+	if s.drift.Undone(cm("one")).Total != 1 {
+		t.Fatalf("undone: %+v", s.drift.Undone(cm("one")))
 	}
 	s.drifts.recordOutcome(outcomeAt(7))
-	if got := s.drifts.memory[web]; len(got) > 0 || s.drifts.flips[cm("one")].Total != 0 {
-		t.Errorf("it remembers %+v, and counts %d", got, s.drifts.flips[cm("one")].Total)
+	if got := s.drift.List(web); len(got) > 0 || s.drift.Undone(cm("one")).Total != 0 {
+		t.Errorf("it remembers %+v, and counts %d", got, s.drift.Undone(cm("one")).Total)
 	}
 	s.drifts.countUndone(tk, &observed.Object{Version: 8})
 	s.drifts.recordOutcome(outcomeAt(9))
-	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftRepaired || got.Count != 1 || s.drifts.flips[cm("one")].Total != 1 {
-		t.Errorf("it remembers %+v, and counts %d", got, s.drifts.flips[cm("one")].Total)
+	if got := s.drift.Change(web, cm("one")); got.State != api.DriftRepaired || got.Count != 1 || s.drift.Undone(cm("one")).Total != 1 {
+		t.Errorf("it remembers %+v, and counts %d", got, s.drift.Undone(cm("one")).Total)
 	}
 }
 
@@ -99,17 +99,17 @@ func TestAlteredFieldsAreRecordedUntilTheyEnd(t *testing.T) {
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	tk := apply.Task{Object: desired.Object{Placement: web, Manifest: m}}
 	paths := []api.PatchDetail{{Path: "/data/key", ValueInHub: "a", ValueInMember: "b"}}
-	s.drifts.memory.Put(web, protocol.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
+	s.drifts.state.Loaded(web, protocol.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
 	s.drifts.recordAltered(tk, 1, nil)
-	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftRepaired {
+	if got := s.drift.Change(web, cm("one")); got.State != api.DriftRepaired {
 		t.Errorf("nothing altered: %+v", got)
 	}
 	s.drifts.recordAltered(tk, 1, paths)
-	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftAltered || got.Count != 3 || len(s.drifts.memory.Altered(web, cm("one"))) != 1 {
+	if got := s.drift.Change(web, cm("one")); got.State != api.DriftAltered || got.Count != 3 || len(s.drift.Altered(web, cm("one"))) != 1 {
 		t.Errorf("altered: %+v", got)
 	}
 	s.drifts.recordAltered(tk, 1, nil)
-	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftEnded || got.Message != "" || s.drifts.memory.Altered(web, cm("one")) != nil {
+	if got := s.drift.Change(web, cm("one")); got.State != api.DriftEnded || got.Message != "" || s.drift.Altered(web, cm("one")) != nil {
 		t.Errorf("over: %+v", got)
 	}
 }
@@ -155,12 +155,12 @@ func TestRecordedDrift(t *testing.T) {
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
 			s.setWorks([]*work.Work{&test.work})
 			if test.was != "" {
-				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: test.was, Deleted: test.outcome.Gone})
+				s.drifts.state.Loaded(web, protocol.Drift{ID: m.ID, State: test.was, Deleted: test.outcome.Gone})
 			}
 			o := test.outcome
 			o.Object = desired.Object{Placement: web, Manifest: m}
 			s.drifts.recordOutcome(&o)
-			if d := s.drifts.memory[web][m.ID]; d.State != test.want || d.Count != test.count {
+			if d := s.drift.Change(web, m.ID); d.State != test.want || d.Count != test.count {
 				t.Errorf("recorded: %q, drifted %d times, want %q and %d", d.State, d.Count, test.want, test.count)
 			}
 			if n := s.cfg.Metrics.Drifts.Value("east"); n != test.undone {
@@ -195,7 +195,7 @@ func TestContestedObjectsAreRevertedLater(t *testing.T) {
 	if bad.Cond.Reason != api.Contested || !strings.Contains(bad.Cond.Message(), "kubectl keeps undoing what the manifest sets: put back 2 times so far") || !bad.Next.After(time.Now()) || bad.Generation != 9 {
 		t.Errorf("the object has %+v", bad)
 	}
-	if state := s.drifts.memory.State(web, m.ID); state != api.DriftContested {
+	if state := s.drift.Change(web, m.ID).State; state != api.DriftContested {
 		t.Errorf("recorded: %s", state)
 	}
 	if n := s.cfg.Metrics.Drifts.Value("east"); n != diff.Contest {

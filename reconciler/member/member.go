@@ -40,9 +40,11 @@
 //	observed.Objects   the objects that are known       kept by the recorder
 //	progress.State     what remains to be done          kept by the recorder
 //	owned.State        what placements own              kept by the inventories
+//	drift.State        what is recorded of drift        kept by the driftRecorder
+//	deletion.Log       deletions to be reported         kept by the journal
 //
-// A method of progress.State or owned.State records one thing that has happened. Who has to record something calls it on that of the
-// recorder or of the inventories. The brake keeps which deletions are blocked, and the recorder tells it what became of them.
+// A method of progress.State, owned.State or drift.State records one thing that has happened. Who has to record something calls it on
+// that of the recorder, of the inventories or of the driftRecorder. The brake keeps which deletions are blocked, and the recorder tells it what became of them.
 package member
 
 import (
@@ -230,7 +232,8 @@ func (s *session) wait(ctx context.Context) wakeReason {
 		return byFleet
 	case s.lastWorks = <-s.newWorks:
 		return byWorks
-	case s.drifts.decisions = <-s.newDriftDecisions:
+	case decisions := <-s.newDriftDecisions:
+		s.drifts.state.Decided(decisions)
 		return byDriftDecision
 	case <-check:
 		return byCheck

@@ -17,7 +17,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/apply"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
-	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
@@ -236,7 +235,6 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.replaceWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
-			s.drifts.memory = drift.Memory{}
 			was := inventory.New(web, placement.Revision{})
 			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
 			s.lists(was)

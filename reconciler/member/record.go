@@ -74,7 +74,7 @@ func (r *recorder) overBudget() error {
 func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 	id := o.Manifest.ID
 	before, _ := r.progress.View().Failure(id)
-	r.history.addOutcome(o, before, r.drifts.flips[id].By)
+	r.history.addOutcome(o, before, r.drifts.drift.Undone(id).By)
 	if old := r.live.Of(id); o.Written != nil && (old == nil || old.Version != o.Written.Version) || o.Err != nil && o.Do != diff.NeedRead {
 		r.written.Add(o.Placement)
 	}
@@ -124,8 +124,8 @@ func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 func (r *recorder) accepted(o *apply.Outcome, touched map[api.PlacementKey]bool) {
 	r.inventories.owned.AlreadyEqual(o)
 	touched[o.Placement] = true
-	if d, known := r.drifts.memory[o.Placement][o.Manifest.ID]; known { // otherwise only something added was offered
-		r.drifts.memory.End(o.Placement, d)
+	if d := r.drifts.drift.Change(o.Placement, o.Manifest.ID); d.State != "" { // otherwise only something added was offered
+		r.drifts.state.Ended(o.Placement, d)
 	}
 }
 

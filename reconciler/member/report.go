@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/hooks"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/owned"
@@ -34,6 +35,7 @@ type reporter struct {
 	owned    owned.View
 	progress progress.View
 	brake    *deletionBrake
+	drift    drift.View
 	drifts   *driftRecorder
 	record   *recorder
 	// serials are the serial numbers of the inventories.
@@ -93,7 +95,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		}
 	}
 	r.drifts.endUnobserved(p)
-	unusual.Drifts = r.drifts.list(p)
+	unusual.Drifts = r.drift.List(p)
 	unusual.Deletions, o.Wrote = r.record.reported(p)
 	if has {
 		for id, b := range r.brake.blocked {
@@ -203,7 +205,7 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (protocol.ObjectState, b
 		return out, failed
 	}
 	if _, _, exists := r.live.Health(id); !exists {
-		if r.drifts.leftDeleted(p, id) {
+		if r.drift.IsLeftDeleted(p, id) {
 			out.Available.OK = true // it counts as available
 			return out, failed
 		}

@@ -199,7 +199,7 @@ func TestStateOfAnObject(t *testing.T) {
 				s.record.progress.Fail(m.ID, *test.failing)
 			}
 			if test.held {
-				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: api.DriftHeld, Deleted: true})
+				s.drifts.state.Loaded(web, protocol.Drift{ID: m.ID, State: api.DriftHeld, Deleted: true})
 			}
 			o, exception := s.reporter.state(web, m.ID)
 			if exception != test.exception || o.Applied.OK != test.applied || o.Applied.Reason != test.reason || o.Pending != test.pending {

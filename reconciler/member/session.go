@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/gatejob"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -36,6 +37,7 @@ type session struct {
 	desired  *desired.State
 	owned    owned.View
 	progress progress.View
+	drift    drift.View
 	// health is the result of the last probe.
 	health probe.Result
 
@@ -92,12 +94,12 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Notify, Log: cfg.Log})
 	wanted := &desired.State{}
 	has, toDo := owned.New(wanted.View()), progress.New()
-	v, o, p := wanted.View(), has.View(), toDo.View()
-	s := &session{Agent: a, cluster: c, View: v, desired: wanted, owned: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
+	v, o, p, d := wanted.View(), has.View(), toDo.View(), a.drifted.View()
+	s := &session{Agent: a, cluster: c, View: v, desired: wanted, owned: o, progress: p, drift: d, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
 	s.retry.Stop()
 	s.inventories = &inventories{cluster: c, View: v, owned: has, progress: p}
 	s.history = &journal{cluster: c, View: v, deletions: a.deletions}
-	s.drifts = &driftRecorder{cluster: c, View: v, progress: p, driftState: &a.drifted}
+	s.drifts = &driftRecorder{cluster: c, View: v, progress: p, state: a.drifted, drift: d}
 	s.brake = &deletionBrake{cluster: c, View: v, owned: o, progress: p, blocked: map[api.ID]blockedDeletion{}}
 	s.record = &recorder{
 		cluster: c, View: v, owned: o, progress: toDo, inventories: s.inventories, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects,
@@ -107,7 +109,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: c.live, Record: s.record.setLive, Serials: &a.serials, Log: cfg.Log,
 	})
 	s.observer = &observer{cluster: c, View: v, owned: o, progress: p, record: s.record}
-	s.applier = &applier{cluster: c, View: v, owned: o, progress: p, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
+	s.applier = &applier{cluster: c, View: v, owned: o, progress: p, drift: d, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
 	s.pruner = &pruner{
 		cluster: c, View: v, owned: o, progress: p, brake: s.brake, inventories: s.inventories, record: s.record,
 		content: &content.Checker{Conn: conn, Fleet: cfg.Fleet, Owns: o.IsListed, Timeout: cfg.Timeout},
@@ -115,7 +117,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.values = &valueChecker{cluster: c, View: v, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, View: v, owned: o, progress: p, brake: s.brake, drifts: s.drifts, record: s.record, serials: &a.serials,
+		cluster: c, View: v, owned: o, progress: p, drift: d, brake: s.brake, drifts: s.drifts, record: s.record, serials: &a.serials,
 	}
 	return s
 }
@@ -161,8 +163,7 @@ func (s *session) setWorks(works []*work.Work) {
 			s.record.progress.Settled(id) // that was the failure of another placement
 		}
 	}
-	s.drifts.memory.Forget(s.Works().Find)
-	s.drifts.additions.Forget(s.Works().Find)
+	s.drifts.state.WorksReplaced(s.Works().Find)
 	s.record.progress.Suspect(slices.Collect(s.drifts.otherRule())...)
 }
 
@@ -258,7 +259,9 @@ const unfollowedInterval = 30 * time.Second
 // inventories, if they were just read.
 func (s *session) reportCluster(holds ...protocol.InventorySeen) {
 	seen := s.seen(s.health)
-	seen.Restored = s.takeRestore()
+	if seen.Restored = s.takeRestore(); seen.Restored.Why != "" {
+		s.drifts.state.ClusterRestored()
+	}
 	seen.At, seen.Owners, seen.Claimant, seen.Holds = time.Now(), s.store.Owners(), s.store.Claimant(), holds
 	s.cfg.Report(seen)
 }

@@ -32,10 +32,8 @@ func (s *session) syncWorks(ctx context.Context, before desired.Works) {
 	for id := range s.progress.Failures() {
 		ids[id] = true // a new work may have what it waits for
 	}
-	for p := range s.drifts.memory {
-		for id := range s.drifts.memory[p] {
-			ids[id] = true // held drift may have come to its end
-		}
+	for _, d := range s.drift.Changes() {
+		ids[d.ID] = true // held drift may have come to its end
 	}
 	skipped := s.skipped.Swap(false)
 	if skipped || !s.reconciled || s.postponed || s.unlisted || s.leaving || len(s.brake.blocked) > 0 || len(s.brake.recreations()) > 0 || s.owned.AnyStale() {
@@ -263,18 +261,12 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 // followDecisions does what was decided about held drift, and about additions that were offered.
 func (s *session) followDecisions(ctx context.Context) {
 	again, news := map[api.ID]bool{}, map[api.ID]bool{}
-	for key := range s.drifts.decisions {
-		r, known := s.drifts.decision(key)
-		memory := s.drifts.memoryOf(key)
-		d := memory[key.Placement][key.ID]
+	for key, r := range s.drift.Decisions() {
 		switch {
-		case !known:
 		case r.PutBack, r.CompareAgain:
 			s.record.progress.Settled(key.ID)
 			again[key.ID], news[key.ID] = true, true
-		case d.Message != r.Message:
-			d.Message = connection.Cut(r.Message)
-			memory.Put(key.Placement, d)
+		case s.drifts.state.Explained(key, connection.Cut(r.Message)):
 			news[key.ID] = true
 		}
 	}

@@ -148,8 +148,8 @@ func TestWhichDriftIsHeld(t *testing.T) {
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
 			s.setWorks([]*work.Work{&test.work})
 			if test.putBack {
-				s.drifts.memory.Put(web, protocol.Drift{ID: m.ID, State: api.DriftHeld})
-				s.drifts.decisions = protocol.DriftDecisions{{Placement: web, ID: m.ID}: {PutBack: true, Fingerprint: protocol.Fingerprint(nil, "")}}
+				s.drifts.state.Loaded(web, protocol.Drift{ID: m.ID, State: api.DriftHeld})
+				s.drifts.state.Decided(protocol.DriftDecisions{{Placement: web, ID: m.ID}: {PutBack: true, Fingerprint: protocol.Fingerprint(nil, "")}})
 			}
 			if got := s.drifts.holds(apply.Task{Object: desired.Object{Placement: web, Manifest: m}}, test.live); got != test.want {
 				t.Errorf("held: %t, want %t", got, test.want)

@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
 // A valueChecker compares the values of objects that others have written with those that were
@@ -129,7 +130,7 @@ func (v *valueChecker) conclude(tasks []apply.Task, comparisons []apply.ValueCom
 // removed again.
 func (dr *driftRecorder) repeatedRemovals() iter.Seq2[desired.Object, time.Time] {
 	return func(yield func(desired.Object, time.Time) bool) {
-		for id, removed := range dr.removals {
+		for id, removed := range dr.drift.AllRemoved() {
 			w, isWanted := dr.Wanted().Of(id)
 			if !isWanted {
 				continue
@@ -145,14 +146,12 @@ func (dr *driftRecorder) repeatedRemovals() iter.Seq2[desired.Object, time.Time]
 // reports whether the record has changed.
 func (dr *driftRecorder) delayRemoval(w desired.Object, due time.Time) bool {
 	id := w.Manifest.ID
-	d, removed := dr.additions[w.Placement][id], dr.removals[id]
+	removed := dr.drift.Removed(id)
 	who := cmp.Or(removed.By, "another writer")
 	message := fmt.Sprintf("%s keeps adding what was rejected: removed %d times so far, next at %s", who, removed.Total, due.UTC().Format(time.RFC3339))
-	if d.Message == message {
+	if !dr.state.Explained(protocol.DriftKey{Placement: w.Placement, ID: id, Addition: true}, message) {
 		return false
 	}
-	d.Message = message
-	dr.additions.Put(w.Placement, d)
 	dr.cfg.Log.Warn("somebody keeps adding what was rejected; it is removed more slowly", "cluster", dr.cfg.Name, "placement", w.Placement.String(),
 		"object", id.String(), "by", who, "times", removed.Total)
 	return true
@@ -162,12 +161,10 @@ func (dr *driftRecorder) delayRemoval(w desired.Object, due time.Time) bool {
 // round. Their values have to be compared.
 func (dr *driftRecorder) otherRule() iter.Seq[api.ID] {
 	return func(yield func(api.ID) bool) {
-		for p, of := range dr.additions {
-			for id, d := range of {
-				w, isWanted := dr.Wanted().Of(id)
-				if isWanted && w.Placement == p && d.State == api.DriftAdded && d.Rule != dr.additionsRule(apply.Task{Object: w}) && !yield(id) {
-					return
-				}
+		for p, d := range dr.drift.Additions() {
+			w, isWanted := dr.Wanted().Of(d.ID)
+			if isWanted && w.Placement == p && d.State == api.DriftAdded && d.Rule != dr.additionsRule(apply.Task{Object: w}) && !yield(d.ID) {
+				return
 			}
 		}
 	}

@@ -12,6 +12,9 @@
 // What is done about an object that has drifted is decided elsewhere: decide.Apply chooses the step of a pass,
 // driftRecorder.holds of package member says whether the drift is held, and diff.Decide whether the strategy of the placement
 // lets an apply overwrite it.
+//
+// A State has what is recorded of drift, and what was decided about it. Each of its methods records one thing that has happened. The
+// driftRecorder of a session has the only State; the other parts have a View, and nothing that they read from it can be changed.
 package drift
 
 import (
@@ -44,7 +47,7 @@ type Applied struct {
 	Manifest *unstructured.Unstructured
 	// Ignore are JSON pointers to fields that are not compared.
 	Ignore []string
-	// Altered are the fields that the server is known to store differently from what is applied, as Memory.Altered
+	// Altered are the fields that the server is known to store differently from what is applied, as View.Altered
 	// returns them.
 	Altered []api.PatchDetail
 }

@@ -133,7 +133,7 @@ func TestSameValues(t *testing.T) {
 
 // recorded returns details as the record of altered fields has them.
 func recorded(list []api.PatchDetail) []api.PatchDetail {
-	m := Memory{}
-	m.Put(web, protocol.Drift{State: api.DriftAltered, Paths: Shorten(diff.Differences(nil, api.FieldManager, list))})
-	return m.Altered(web, api.ID{})
+	m := memory{}
+	m.put(web, protocol.Drift{State: api.DriftAltered, Paths: Shorten(diff.Differences(nil, api.FieldManager, list))})
+	return m.altered(web, api.ID{})
 }

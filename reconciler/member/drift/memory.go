@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"iter"
 	"slices"
 	"strconv"
 	"time"
@@ -16,9 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
-// A Memory records the drift of objects, by placement. It outlives connections and, through the
-// ledger, also the agent.
-type Memory map[api.PlacementKey]map[api.ID]protocol.Drift
+// A memory has the drift of objects, by placement.
+type memory map[api.PlacementKey]map[api.ID]protocol.Drift
 
 // The limits of the memory. A placement on a cluster is one record of the ledger, which is
 // written whenever a part of it changes.
@@ -30,10 +30,10 @@ const (
 	maxPath   = 1000 // bytes, as names of keys may be of any length
 )
 
-// Put records a drift. If there are too many, it drops one that has ended, or otherwise the one
+// put records a drift. If there are too many, it drops one that has ended, or otherwise the one
 // not seen for the longest time. Of held drifts, which wait for a decision, it drops the
 // newest.
-func (m Memory) Put(p api.PlacementKey, d protocol.Drift) {
+func (m memory) put(p api.PlacementKey, d protocol.Drift) {
 	of := m[p]
 	if of == nil {
 		of = map[api.ID]protocol.Drift{}
@@ -67,8 +67,21 @@ func (m Memory) Put(p api.PlacementKey, d protocol.Drift) {
 	}
 }
 
-// List returns the recorded drifts of a placement, sorted by ID.
-func (m Memory) List(p api.PlacementKey) []protocol.Drift {
+// all yields all recorded drifts.
+func (m memory) all() iter.Seq2[api.PlacementKey, protocol.Drift] {
+	return func(yield func(api.PlacementKey, protocol.Drift) bool) {
+		for p, of := range m {
+			for _, d := range of {
+				if !yield(p, d) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// list returns the recorded drifts of a placement, sorted by ID.
+func (m memory) list(p api.PlacementKey) []protocol.Drift {
 	var out []protocol.Drift
 	for _, d := range m[p] {
 		out = append(out, d)
@@ -77,8 +90,8 @@ func (m Memory) List(p api.PlacementKey) []protocol.Drift {
 	return out
 }
 
-// Forget drops the drift of objects that a placement no longer has. find returns the work of a placement, and whether it has one.
-func (m Memory) Forget(find func(api.PlacementKey) (*work.Work, bool)) {
+// forget drops the drift of objects that a placement no longer has. find returns the work of a placement, and whether it has one.
+func (m memory) forget(find func(api.PlacementKey) (*work.Work, bool)) {
 	for p, of := range m {
 		w, told := find(p)
 		if !told || w.Remove {
@@ -100,9 +113,9 @@ func (m Memory) Forget(find func(api.PlacementKey) (*work.Work, bool)) {
 	}
 }
 
-// Record records the observed drift of an object of a placement. anew says that the object has
+// record records the observed drift of an object of a placement. anew says that the object has
 // drifted once more.
-func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftState, now protocol.Drift, anew bool) {
+func (m memory) record(p api.PlacementKey, of *work.Manifest, state api.DriftState, now protocol.Drift, anew bool) {
 	id, at := of.ID, time.Now()
 	d, known := m[p][id]
 	if !known {
@@ -120,17 +133,14 @@ func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftSta
 	if anew || now.Paths != nil {
 		d.Generation, d.Deleted, d.Paths, d.Digest, d.By = now.Generation, now.Deleted, Shorten(now.Paths), digest(now.Paths), now.By
 	}
-	m.Put(p, d)
+	m.put(p, d)
 }
 
-// End records that a drift has ended.
-func (m Memory) End(p api.PlacementKey, d protocol.Drift) {
+// end records that a drift has ended.
+func (m memory) end(p api.PlacementKey, d protocol.Drift) {
 	d.State, d.Rule, d.Message = api.DriftEnded, "", ""
-	m.Put(p, d)
+	m.put(p, d)
 }
-
-// State returns the recorded state of an object; empty if there is none.
-func (m Memory) State(p api.PlacementKey, id api.ID) api.DriftState { return m[p][id].State }
 
 // Shorten keeps the first of many differences, and the beginning of long values and paths.
 func Shorten(list []api.Difference) []api.Difference {
@@ -178,8 +188,8 @@ func SameValues(found, known []api.PatchDetail) bool {
 	return slices.EqualFunc(shown, known, func(a api.Difference, b api.PatchDetail) bool { return a.PatchDetail == b })
 }
 
-// Altered returns the fields that a server is known to store differently from what is applied.
-func (m Memory) Altered(p api.PlacementKey, id api.ID) []api.PatchDetail {
+// altered returns the fields that a server is known to store differently from what is applied.
+func (m memory) altered(p api.PlacementKey, id api.ID) []api.PatchDetail {
 	d := m[p][id]
 	if d.State != api.DriftAltered {
 		return nil

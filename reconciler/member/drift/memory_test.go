@@ -23,12 +23,12 @@ func driftOf(name string, state api.DriftState, seen int) protocol.Drift {
 
 // If there are very many objects, those that still differ are kept first, and then the newest.
 func TestMemoryIsBounded(t *testing.T) {
-	m, p := Memory{}, api.PlacementKey{Name: "web"}
-	m.Put(p, driftOf("standing", api.DriftStanding, 0))
+	m, p := memory{}, api.PlacementKey{Name: "web"}
+	m.put(p, driftOf("standing", api.DriftStanding, 0))
 	for i := range 2 * maxDrifts {
-		m.Put(p, driftOf(fmt.Sprintf("cm-%03d", i), api.DriftRepaired, i+1))
+		m.put(p, driftOf(fmt.Sprintf("cm-%03d", i), api.DriftRepaired, i+1))
 	}
-	list := m.List(p)
+	list := m.list(p)
 	if len(list) != maxDrifts {
 		t.Fatalf("%d objects are remembered, want %d", len(list), maxDrifts)
 	}
@@ -53,9 +53,9 @@ func TestADriftIsShort(t *testing.T) {
 	var kept []protocol.Drift
 	for _, end := range []string{"a", "b"} {
 		key := strings.Repeat("k", 1<<16) + end
-		m, p, of := Memory{}, api.PlacementKey{Name: "web"}, wanting("one")
+		m, p, of := memory{}, api.PlacementKey{Name: "web"}, wanting("one")
 		found := diff.Differences(live(key), api.FieldManager, []api.PatchDetail{{Path: "/data/" + key, ValueInHub: "ours", ValueInMember: "theirs"}})
-		m.Record(p, of, api.DriftHeld, protocol.Drift{Paths: found, By: diff.Actors(found)}, true)
+		m.record(p, of, api.DriftHeld, protocol.Drift{Paths: found, By: diff.Actors(found)}, true)
 		d := m[p][of.ID]
 		if text, err := json.Marshal(d); err != nil || len(text) > 20<<10 || len(d.By) == 0 {
 			t.Errorf("a drift takes %d bytes, %d actors: %v", len(text), len(d.By), err)
@@ -70,14 +70,14 @@ func TestADriftIsShort(t *testing.T) {
 // Held objects, which wait for a decision, are kept in addition to the others. Beyond their
 // limit, the oldest are kept.
 func TestHeldObjectsAreRemembered(t *testing.T) {
-	m, p := Memory{}, api.PlacementKey{Name: "web"}
+	m, p := memory{}, api.PlacementKey{Name: "web"}
 	for i := range maxHeld + 20 {
-		m.Put(p, driftOf(fmt.Sprintf("held-%04d", i), api.DriftHeld, i))
+		m.put(p, driftOf(fmt.Sprintf("held-%04d", i), api.DriftHeld, i))
 	}
 	for i := range 2 * maxDrifts {
-		m.Put(p, driftOf(fmt.Sprintf("repaired-%03d", i), api.DriftRepaired, i))
+		m.put(p, driftOf(fmt.Sprintf("repaired-%03d", i), api.DriftRepaired, i))
 	}
-	list := m.List(p)
+	list := m.list(p)
 	if len(list) != maxHeld+maxDrifts {
 		t.Fatalf("%d objects are remembered, want %d", len(list), maxHeld+maxDrifts)
 	}
@@ -89,11 +89,11 @@ func TestHeldObjectsAreRemembered(t *testing.T) {
 // A drift that begins after an earlier one of the object has ended has its own beginning.
 func TestADriftIsSinceItsOwnBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, of := Memory{}, wanting("one")
+		memory, of := memory{}, wanting("one")
 		begin, web := time.Now(), api.PlacementKey{Name: "web"}
 		change := func(state api.DriftState, anew bool, want time.Duration) {
 			t.Helper()
-			memory.Record(web, of, state, protocol.Drift{}, anew)
+			memory.record(web, of, state, protocol.Drift{}, anew)
 			if d := memory[web][of.ID]; d.Since.Sub(begin) != want || !d.FirstSeen.Equal(begin) {
 				t.Errorf("since %s, first seen %s", d.Since, d.FirstSeen)
 			}
@@ -106,7 +106,7 @@ func TestADriftIsSinceItsOwnBeginning(t *testing.T) {
 		change(api.DriftIgnored, false, 3*time.Hour)
 		change(api.DriftIgnored, false, 3*time.Hour)
 		change(api.DriftHeld, true, 6*time.Hour)
-		memory.End(web, memory[web][of.ID])
+		memory.end(web, memory[web][of.ID])
 		change(api.DriftHeld, true, 7*time.Hour)
 	})
 }
@@ -127,12 +127,12 @@ func TestMemoryGoesWithTheObject(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := api.PlacementKey{Name: "web"}
-			m := Memory{}
+			m := memory{}
 			for _, d := range []protocol.Drift{driftOf("one", api.DriftRepaired, 1), driftOf("two", api.DriftStanding, 2)} {
-				m.Put(p, d)
+				m.put(p, d)
 			}
-			m.Forget(func(api.PlacementKey) (*work.Work, bool) { return test.work, test.work != nil })
-			if got := m.List(p); len(got) != test.want {
+			m.forget(func(api.PlacementKey) (*work.Work, bool) { return test.work, test.work != nil })
+			if got := m.list(p); len(got) != test.want {
 				t.Errorf("remembered: %v", got)
 			}
 		})
@@ -166,8 +166,8 @@ func TestRememberedDifferencesAreShort(t *testing.T) {
 // beginning of a long value, and in fields beyond the first ones.
 func TestChangesThatDifferInWhatIsNotRemembered(t *testing.T) {
 	fingerprint := func(paths ...api.Difference) string {
-		m, p, of := Memory{}, api.PlacementKey{Name: "web"}, wanting("one")
-		m.Record(p, of, api.DriftHeld, protocol.Drift{Paths: paths}, true)
+		m, p, of := memory{}, api.PlacementKey{Name: "web"}, wanting("one")
+		m.record(p, of, api.DriftHeld, protocol.Drift{Paths: paths}, true)
 		d := m[p][of.ID]
 		return protocol.Fingerprint(d.Paths, d.Digest)
 	}
