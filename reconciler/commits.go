@@ -190,7 +190,7 @@ func (p *pastCommits) add(l loaded, now time.Time, log *slog.Logger) {
 			"commit", hash, "err", l.err)
 		p.lost[hash] = l.err
 	}
-	p.retries[hash] = loadRetry{failures + 1, now.Add(retryafter.Failures(failures+1, firstPastRetry, lastPastRetry))}
+	p.retries[hash] = loadRetry{failures + 1, now.Add(retryafter.Failures(failures+1, firstLoadRetry, lastLoadRetry))}
 }
 
 // keep removes all commits but the one in force and those that are assigned to a cluster.
@@ -231,7 +231,7 @@ func (c *commits) historyRead(l loaded, now time.Time) {
 	switch {
 	case c.inForce.Commit.Hash != l.commit.Hash:
 	case l.err != nil:
-		h.loadRetry = loadRetry{h.failures + 1, now.Add(retryafter.Failures(h.failures+1, firstPastRetry, lastPastRetry))}
+		h.loadRetry = loadRetry{h.failures + 1, now.Add(retryafter.Failures(h.failures+1, firstLoadRetry, lastLoadRetry))}
 	default:
 		s := *c.inForce
 		s.RunHistory, s.RunHistoryErr = l.snapshot.RunHistory, nil

@@ -36,6 +36,9 @@ type loaded struct {
 	took time.Duration
 }
 
+// The delays before another attempt to load a past commit, to fetch what the newest one lacks, or to read a Git history.
+const firstLoadRetry, lastLoadRetry = 30 * time.Second, 10 * time.Minute
+
 // A loader loads commits.
 type loader struct {
 	cfg *Config
@@ -233,7 +236,7 @@ func (r *loader) fetchMissing(ctx context.Context, c gitsource.Commit, first loa
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(retryafter.Failures(attempt+1, firstPastRetry, lastPastRetry)):
+		case <-time.After(retryafter.Failures(attempt+1, firstLoadRetry, lastLoadRetry)):
 		}
 	}
 }
@@ -295,6 +298,3 @@ func (r *loader) loadPast(ctx context.Context, hash string) {
 	l.past = true
 	r.add(l)
 }
-
-// The delays before another attempt to load a commit that clusters are assigned to.
-const firstPastRetry, lastPastRetry = 30 * time.Second, 10 * time.Minute

@@ -128,7 +128,7 @@ func TestAHistoryThatCannotBeReadIsReadAgain(t *testing.T) {
 		t.Errorf("error %v", l.snapshot.RunHistoryErr)
 	}
 	c.commits.putInForce(l, c.ledger, c.now)
-	for _, wait := range []time.Duration{0, firstPastRetry, 2 * firstPastRetry, 0} {
+	for _, wait := range []time.Duration{0, firstLoadRetry, 2 * firstLoadRetry, 0} {
 		if c.commits.readHistory(t.Context(), c.now.Add(wait-time.Nanosecond)); c.commits.history.reading && wait > 0 {
 			t.Errorf("the history is read again before %s", wait)
 		}
