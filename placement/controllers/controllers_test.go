@@ -171,7 +171,17 @@ func TestKeep(t *testing.T) {
 	account := func(secrets string) string {
 		return `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"web"}` + secrets + `}`
 	}
+	service := func(rollout, selector string) string {
+		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","annotations":{"argo-rollouts.argoproj.io/managed-by-rollouts":"` + rollout + `"}},"spec":{` + selector + `}}`
+	}
+	const own, extended = `"selector":{"app":"web"}`, `"selector":{"app":"web","rollouts-pod-template-hash":"5d9"}`
 	tests := map[string]struct{ git, live, want string }{
+		"a hash of a Rollout":        {service("", own), service("web", extended), service("", extended)},
+		"another selector in Git":    {service("", `"selector":{"app":"new"}`), service("web", extended), service("", `"selector":{"app":"new","rollouts-pod-template-hash":"5d9"}`)},
+		"other keys of a Rollout":    {service("", own), service("web", `"selector":{"app":"web","tier":"x"}`), service("", own)},
+		"a hash that a user has set": {service("", own), service("", extended), service("", own)},
+		"a hash in Git":              {service("", `"selector":{"rollouts-pod-template-hash":"1"}`), service("web", extended), service("", `"selector":{"rollouts-pod-template-hash":"1"}`)},
+		"Git sets no selector":       {service("", `"type":"ClusterIP"`), service("web", extended), service("", `"type":"ClusterIP"`)},
 		"a larger claim":             {claim("1Gi"), claim("5Gi"), claim("5Gi")},
 		"a claim that Git enlarges":  {claim("10Gi"), claim("5Gi"), claim("10Gi")},
 		"the same size, in MiB":      {claim("1Gi"), claim("1024Mi"), claim("1Gi")},

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,7 +33,19 @@ var Keeps = []Kept{
 		Sign: "items named `NAME-dockercfg-…` after the ServiceAccount", Owner: "the controller of pull secrets of OpenShift",
 		keep: pullSecrets,
 	},
+	{
+		GroupKind: api.GroupKind{Kind: "Service"}, Path: []string{"spec", "selector"},
+		Sign:  "the key `" + podHash + "`, with the annotation `" + managedByRollout + "`",
+		Owner: "Argo Rollouts, which chooses by it the pods of a stable or canary version",
+		keep:  rolloutHash,
+	},
 }
+
+// What Argo Rollouts writes into a Service: the key of the selector, and the annotation with the name of its Rollout.
+const (
+	podHash          = "rollouts-pod-template-hash"
+	managedByRollout = "argo-rollouts.argoproj.io/managed-by-rollouts"
+)
 
 // MayKeep reports whether an object sets a field that controllers may extend.
 func MayKeep(o *unstructured.Unstructured) bool {
@@ -83,6 +96,20 @@ func larger(_ *unstructured.Unstructured, want, have any) any {
 		return nil
 	}
 	return liveText
+}
+
+// rolloutHash returns the selector of a Service with the hash by which a Rollout chooses pods, or nil if it has none or Git
+// sets one. A selector is replaced as a whole by an apply, so that the Service would have the pods of all versions.
+func rolloutHash(live *unstructured.Unstructured, want, have any) any {
+	inGit, _ := want.(map[string]any)
+	onMember, _ := have.(map[string]any)
+	hash, there := onMember[podHash]
+	if _, set := inGit[podHash]; set || !there || texts(live.Object, "annotations")[managedByRollout] == "" {
+		return nil
+	}
+	all := maps.Clone(inGit)
+	all[podHash] = hash
+	return all
 }
 
 // pullSecrets returns the pull secrets with those of OpenShift's controller, or nil if it has added none.

@@ -429,3 +429,41 @@ func TestFilledSecretIsLeftAlone(t *testing.T) {
 		expect("after somebody wrote it", "")
 	})
 }
+
+const canaryService = `{apiVersion: v1, kind: Service, metadata: {name: canary, namespace: default, labels: {v: "1"}}, spec: {selector: {app: web}, ports: [{port: 80}]}}`
+
+// The hash that Argo Rollouts adds to the selector of a Service stays, also with new content and after a restart. What anybody
+// else changes in the selector is reverted.
+func TestHashOfARolloutStaysInASelector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newControlled(t)
+		c.start(placed(t, "web", canaryService))
+		defer func() { c.stop() }()
+		services := c.of("", "v1", "services")
+		expect := func(when, app, hash string) {
+			t.Helper()
+			c.settle()
+			got, _, _ := unstructured.NestedStringMap(c.live(services, "canary").Object, "spec", "selector")
+			if got["app"] != app || got["rollouts-pod-template-hash"] != hash {
+				t.Errorf("%s, the selector is %v", when, got)
+			}
+		}
+		choose := func(hash string) {
+			c.patch(services, "canary", "rollouts-controller", `{"metadata":{"annotations":{"argo-rollouts.argoproj.io/managed-by-rollouts":"web"}},"spec":{"selector":{"rollouts-pod-template-hash":"`+hash+`"}}}`)
+		}
+		expect("created", "web", "")
+		for _, hash := range []string{"5d9", "7c4", "5d9", "7c4"} {
+			choose(hash)
+			expect("chosen", "web", hash)
+		}
+		c.set(placed(t, "web", strings.Replace(canaryService, "app: web", "app: new", 1)))
+		expect("with new content", "new", "7c4")
+		c.stop()
+		c.start(placed(t, "web", canaryService))
+		expect("after a restart", "web", "7c4")
+		c.patch(services, "canary", "kubectl-edit", `{"spec":{"selector":{"app":"other"}}}`)
+		expect("after somebody changed it", "web", "7c4")
+		c.patch(services, "canary", "rollouts-controller", `{"metadata":{"annotations":{"argo-rollouts.argoproj.io/managed-by-rollouts":null}},"spec":{"selector":{"rollouts-pod-template-hash":null}}}`)
+		expect("without the Rollout", "web", "")
+	})
+}
