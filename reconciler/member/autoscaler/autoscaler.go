@@ -38,6 +38,9 @@ type Placed struct {
 	Leaving map[api.ID]bool
 }
 
+// name is what messages call the placed autoscaler.
+func (p Placed) name() string { return "the " + p.Scaler.Kind + " " + p.Scaler.Name }
+
 // SetsReplicas reports whether a manifest sets a field that autoscalers usually own.
 func SetsReplicas(manifest *unstructured.Unstructured) bool {
 	_, sets, _ := unstructured.NestedFieldNoCopy(manifest.Object, "spec", "replicas")
@@ -61,7 +64,7 @@ func Rivals(ctx context.Context, conn *connection.Conn, manifest, live *unstruct
 		if !r.Autoscaler || slices.ContainsFunc(ignored, func(p string) bool { return r.Path == p || strings.HasPrefix(r.Path, p+"/") }) {
 			continue
 		}
-		if name, there := find(ctx, conn, api.IDOf(manifest), r.By, placed.Leaving); there {
+		if name, there := find(ctx, conn, api.IDOf(manifest), r.By, placed); there {
 			list = append(list, Rival{Rival: r, Name: name})
 		}
 	}
@@ -77,9 +80,9 @@ func leftReplicas(ctx context.Context, conn *connection.Conn, manifest, live *un
 		return r, false
 	}
 	text := diff.Text(value)
-	r = Rival{diff.Rival{Path: "/spec/replicas", Value: text, Wanted: text}, "the " + placed.Scaler.Kind + " " + placed.Scaler.Name, true}
+	r = Rival{diff.Rival{Path: "/spec/replicas", Value: text, Wanted: text}, placed.name(), true}
 	if left = placed.Scaler.Name != ""; !left {
-		r.Name, left = find(ctx, conn, api.IDOf(manifest), r.By, placed.Leaving)
+		r.Name, left = find(ctx, conn, api.IDOf(manifest), r.By, placed)
 	}
 	return r, left
 }
@@ -130,9 +133,10 @@ func among(manager string, parts []string) bool {
 }
 
 // find returns the name of what scales an object: the HorizontalPodAutoscaler that
-// targets it, or the ScaledObject behind that, or else its field manager. there is false if the
-// manager is no autoscaler, or one that no longer exists or is leaving.
-func find(ctx context.Context, conn *connection.Conn, id api.ID, by api.Actor, leaving map[api.ID]bool) (name string, there bool) {
+// targets it, or the ScaledObject behind that, or else what placements name, or its field manager. there is false if the
+// manager is no autoscaler, or one that no longer exists or is leaving. KEDA deletes the HorizontalPodAutoscaler of a
+// ScaledObject that is paused, and scales the object itself.
+func find(ctx context.Context, conn *connection.Conn, id api.ID, by api.Actor, placed Placed) (name string, there bool) {
 	unknown := true
 	for at := (connection.Listing{ListOptions: metav1.ListOptions{Limit: 500}}); unknown; {
 		list, err := conn.WholePage(ctx, connection.Resource{GroupVersionResource: autoscalers, Namespaced: true}, id.Namespace, &at.ListOptions)
@@ -140,7 +144,7 @@ func find(ctx context.Context, conn *connection.Conn, id api.ID, by api.Actor, l
 			break
 		}
 		for i := range list.Items {
-			if hpa := &list.Items[i]; aimsAt(hpa, id) && !leaves(hpa, leaving) {
+			if hpa := &list.Items[i]; aimsAt(hpa, id) && !leaves(hpa, placed.Leaving) {
 				return described(hpa), true
 			}
 		}
@@ -149,6 +153,9 @@ func find(ctx context.Context, conn *connection.Conn, id api.ID, by api.Actor, l
 			break
 		}
 		unknown = more
+	}
+	if placed.Scaler.Name != "" && among(by.Manager, throughOthers) {
+		return placed.name(), true
 	}
 	return "the field manager " + by.Manager, among(by.Manager, scalers) || unknown && among(by.Manager, throughOthers)
 }
