@@ -448,16 +448,6 @@ func (a *applier) unknownKind(gvk schema.GroupVersionKind) error {
 	return err
 }
 
-// definitionOf returns the definition of a kind among some objects; nil if there is none.
-func definitionOf(gvk schema.GroupVersionKind, among desired.Objects) *desired.Object {
-	for id, w := range among.All() {
-		if id.GroupKind() == discovery.Definitions && discovery.Defines(w.Manifest.Object.Content, gvk) {
-			return &w
-		}
-	}
-	return nil
-}
-
 // awaitedStore returns why an object of the last wave is not applied yet, and the kind it waits for: a store of its group, whose
 // definition is placed here too and not established yet. Without this the waves would count only among kinds that become
 // known at the same time.

@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/decide"
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
@@ -195,7 +196,7 @@ func (c *pendingDefinition) Unwrap() error { return c.error }
 
 // isTransient reports whether the reason why an object was not applied will pass by itself: its
 // definition or namespace is placed here too, it is being deleted, or an API server or admission webhook does not
-// respond.
+// respond. A server uses the schema of a changed definition only after a moment.
 func (r *recorder) isTransient(o apply.Outcome) bool {
 	var coming *pendingDefinition
 	switch {
@@ -206,10 +207,22 @@ func (r *recorder) isTransient(o apply.Outcome) bool {
 	case connection.ForbiddenByNamespace(o.Err):
 		_, placed := r.Wanted().Of(api.ID{Kind: "Namespace", Name: o.Manifest.ID.Namespace})
 		return placed
+	case connection.RefusedBySchema(o.Err):
+		return definitionOf(o.GVK(), r.Wanted()) != nil
 	}
 	return connection.IsUnreachable(o.Err) ||
 		apierrors.IsTooManyRequests(o.Err) || apierrors.IsInternalError(o.Err) || apierrors.IsServiceUnavailable(o.Err) ||
 		apierrors.IsServerTimeout(o.Err) || apierrors.IsTimeout(o.Err)
+}
+
+// definitionOf returns the definition of a kind among some objects; nil if there is none.
+func definitionOf(gvk schema.GroupVersionKind, among desired.Objects) *desired.Object {
+	for id, w := range among.All() {
+		if id.GroupKind() == discovery.Definitions && discovery.Defines(w.Manifest.Object.Content, gvk) {
+			return &w
+		}
+	}
+	return nil
 }
 
 // watched reports whether the watch reports every change of an object.

@@ -275,6 +275,11 @@ func TestNextRetry(t *testing.T) {
 func TestPendingFailures(t *testing.T) {
 	namespace := &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "Namespace", Name: "web"}, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}}}
 	const noNamespace = `namespaces "web" not found`
+	bySchema := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "RefusedBySchema"}}}}}
+	definition := &work.Manifest{Object: &api.Object{ID: api.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "configmaps"}, Content: &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"group": "", "names": map[string]any{"kind": "ConfigMap"}, "versions": []any{map[string]any{"name": "v1", "served": true}}},
+	}}}}
 	terminating := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "NamespaceTerminating"}}}}}
 	tests := map[string]struct {
@@ -294,6 +299,8 @@ func TestPendingFailures(t *testing.T) {
 		"a timeout":                               {apiserver.Refusal(http.StatusGatewayTimeout, "late"), nil, true},
 		"forbidden":                               {apiserver.Refusal(http.StatusForbidden, "not for you"), nil, false},
 		"invalid":                                 {apiserver.Refusal(http.StatusUnprocessableEntity, "must be positive"), nil, false},
+		"another schema":                          {bySchema, nil, false},
+		"another schema, which is placed":         {bySchema, []*work.Manifest{definition}, true},
 		"another error":                           {errors.New("no"), nil, false},
 	}
 	for name, test := range tests {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -20,9 +21,24 @@ import (
 // does not decode it.
 func Answer(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
-		return nil, inOrder(err)
+		return nil, asRefusal(inOrder(err))
 	}
 	return r.Raw()
+}
+
+// noTypedPatch begins the message of an API server that cannot apply a manifest because of what is in it: a field that the
+// schema does not have, a value of another type, or two items of a list with the same key.
+const noTypedPatch = "failed to create typed patch object"
+
+// asRefusal returns the error of a server that refuses a manifest by its schema as a bad request. API servers call that an
+// internal error, as if it would pass by itself.
+func asRefusal(err error) error {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if ok && status.ErrStatus.Code == http.StatusInternalServerError && strings.HasPrefix(status.ErrStatus.Message, noTypedPatch) {
+		status.ErrStatus.Code, status.ErrStatus.Reason = http.StatusBadRequest, metav1.StatusReasonBadRequest
+		status.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: schemaCause}}}
+	}
+	return err
 }
 
 // inOrder sorts what an API server lists in a message, one problem a line and in no order, so that the

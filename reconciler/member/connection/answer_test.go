@@ -129,6 +129,33 @@ func TestListedProblemsAreSorted(t *testing.T) {
 	}
 }
 
+// A manifest that the schema of its kind does not allow is refused, which does not pass by itself, although API servers call it an
+// internal error.
+func TestRefusalBySchema(t *testing.T) {
+	tests := map[string]struct {
+		message string
+		want    bool
+	}{
+		"a field that the schema does not have": {"failed to create typed patch object (app/a; /v1, Kind=ConfigMap): .spec.size: field not declared in schema", true},
+		"a server in trouble":                   {"etcd: failed to create typed patch object", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := connAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				apiserver.Refuse(w, http.StatusInternalServerError, test.message)
+			}))
+			id := api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}
+			_, _, err := c.ApplyWhole(t.Context(), configMapKind, id, []byte("{}"), true)
+			if RefusedBySchema(err) != test.want || apierrors.IsInternalError(err) == test.want || err.Error() != test.message {
+				t.Errorf("%v: refused %t, an internal error %t", err, RefusedBySchema(err), apierrors.IsInternalError(err))
+			}
+			if _, err := c.DryRun(t.Context(), configMapKind, id, []byte("{}")); RefusedBySchema(err) != test.want {
+				t.Errorf("in a dry run: %v", err)
+			}
+		})
+	}
+}
+
 // A message ends with what is wrong, however long the value is that it quotes.
 func TestLongValuesAreLeftOut(t *testing.T) {
 	long := strings.Repeat("x", 5000)

@@ -153,6 +153,12 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
+// schemaCause is the cause of a refusal because of the schema of a kind.
+const schemaCause metav1.CauseType = "RefusedBySchema"
+
+// RefusedBySchema reports whether the API server refused to apply a manifest because the schema of its kind does not allow it.
+func RefusedBySchema(err error) bool { return apierrors.HasStatusCause(err, schemaCause) }
+
 // ForbiddenByNamespace reports whether a request was refused because its namespace is missing
 // or terminating. It will succeed once the namespace exists again.
 func ForbiddenByNamespace(err error) bool {
