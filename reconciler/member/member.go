@@ -33,8 +33,8 @@
 //	drift.go, brake.go                      what is done about drift, and which deletions are blocked
 //	cluster.go, config.go, metrics.go       the cluster, settings and metrics
 //
-// One goroutine, that of Run, owns all state. What several parts read is kept by one of them, and the others have a view of it, which
-// cannot change it:
+// One goroutine, that of Run, owns all state. What several parts read is kept by one of them, and the others have a read-only view of
+// it:
 //
 //	desired.State      what placements should have      kept by the session, which replaces it with each Set
 //	observed.Objects   the objects that are known       kept by the recorder
@@ -43,8 +43,9 @@
 //	drift.State        what is recorded of drift        kept by the driftRecorder
 //	deletion.Log       deletions to be reported         kept by the journal
 //
-// A method of progress.State, owned.State or drift.State records one thing that has happened. Who has to record something calls it on
-// that of the recorder, of the inventories or of the driftRecorder. The brake keeps which deletions are blocked, and the recorder tells it what became of them.
+// Each method of progress.State, owned.State or drift.State records one thing that has happened. Other parts call it through the part
+// that keeps the state, such as record.progress.RetryAll. The brake keeps which deletions are blocked, and the recorder tells it what
+// became of them.
 package member
 
 import (

@@ -150,12 +150,12 @@ func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 		return old.object
 	}
 	var before *membercluster.Input
-	alike := []map[string]string{m.namespaces, nil}
+	sharable := []map[string]string{m.namespaces, nil}
 	if old != nil {
-		before, alike[1] = &old.Input, old.object.Status.Namespaces
+		before, sharable[1] = &old.Input, old.object.Status.Namespaces
 	}
 	m.addEvents(old == nil, now.Events(before, in.Now))
-	next := &clusterEntry{now, now.Object(in.Now, alike...)}
+	next := &clusterEntry{now, now.Object(in.Now, sharable...)}
 	m.namespaces = next.object.Status.Namespaces
 	if old != nil {
 		reuse(&next.object, old.object)

@@ -31,9 +31,9 @@ type Input struct {
 }
 
 // Object returns the member cluster as declared, with its observed status. gitfleet's probes
-// replace KubeFleet's agent. A cluster that another fleet or another member holds has not joined. Of the namespaces of other
-// reports, those that are the same are shared.
-func (in Input) Object(now time.Time, alike ...map[string]string) *api.MemberCluster {
+// replace KubeFleet's agent. A cluster that another fleet or another member holds has not joined. If its namespaces
+// equal one of the given maps, that map is used, so that reports share it.
+func (in Input) Object(now time.Time, sharable ...map[string]string) *api.MemberCluster {
 	c, known, seen := in.Declared, in.Known, in.Seen
 	out := *c.MemberCluster
 	out.TypeMeta = metadata.Type(api.ClusterGroup, "MemberCluster")
@@ -54,7 +54,7 @@ func (in Input) Object(now time.Time, alike ...map[string]string) *api.MemberClu
 		seen = &ledger.Cluster{Since: now}
 	}
 	s := &out.Status
-	s.Namespaces = namespaces(seen.Namespaces, alike)
+	s.Namespaces = namespaces(seen.Namespaces, sharable)
 	if seen.Joined.IsZero() {
 		s.Conditions = []metav1.Condition{condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, unansweredMessage(seen), seen.Since)}
 	} else {
@@ -82,11 +82,11 @@ func (in Input) Object(now time.Time, alike ...map[string]string) *api.MemberClu
 
 // namespaces returns names with empty values, since their placements are in the placements' statuses; nil if there is no list. If one
 // of some results has the same names, it is that one.
-func namespaces(names []string, alike []map[string]string) map[string]string {
+func namespaces(names []string, sharable []map[string]string) map[string]string {
 	if names == nil {
 		return nil
 	}
-	for _, known := range alike {
+	for _, known := range sharable {
 		missing := func(name string) bool { _, has := known[name]; return !has }
 		if known != nil && len(known) == len(names) && !slices.ContainsFunc(names, missing) {
 			return known
