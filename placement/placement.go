@@ -3,6 +3,10 @@
 // Select returns the objects of the hub that a placement selects, Schedule the clusters it
 // gets, and Explain the reasons. They are functions of their arguments: no client, no clock, no
 // state. The order of the input does not matter.
+//
+// When a cluster moves to new content is decided by package rollout, and what the content is by
+// package work. The values that a ledger records of all of them are declared here: Binding,
+// Revision, and Run for staged update runs.
 package placement
 
 import (
