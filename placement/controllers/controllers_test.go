@@ -175,7 +175,20 @@ func TestKeep(t *testing.T) {
 		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","annotations":{"argo-rollouts.argoproj.io/managed-by-rollouts":"` + rollout + `"}},"spec":{` + selector + `}}`
 	}
 	const own, extended = `"selector":{"app":"web"}`, `"selector":{"app":"web","rollouts-pod-template-hash":"5d9"}`
+	webhook := func(expressions string) string {
+		return `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":"web"},"webhooks":[{"name":"a.example.com"},{"name":"b.example.com","namespaceSelector":{` + expressions + `}}]}`
+	}
+	const mine, others = `{"key":"team","operator":"Exists"}`, `{"key":"team","operator":"DoesNotExist"}`
+	const aks = `{"key":"kubernetes.azure.com/managedby","operator":"NotIn","values":["aks"]},{"key":"control-plane","operator":"NotIn","values":["true"]}`
+	expressions := func(list string) string { return webhook(`"matchExpressions":[` + list + `]`) }
 	tests := map[string]struct{ git, live, want string }{
+		"exemptions of AKS":          {expressions(mine), expressions(mine + "," + aks), expressions(mine + "," + aks)},
+		"exemptions of AKS first":    {expressions(mine), expressions(aks + "," + mine), expressions(aks + "," + mine)},
+		"other expressions in Git":   {expressions(mine), expressions(aks + "," + others), expressions(mine + "," + aks)},
+		"an empty selector in Git":   {webhook(""), expressions(aks), expressions(aks)},
+		"exemptions that Git has":    {expressions(aks), expressions(aks + "," + others), expressions(aks)},
+		"an expression of a user":    {expressions(mine), expressions(mine + "," + others), expressions(mine)},
+		"a webhook that is gone":     {expressions(mine), `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","webhooks":[]}`, expressions(mine)},
 		"a hash of a Rollout":        {service("", own), service("web", extended), service("", extended)},
 		"another selector in Git":    {service("", `"selector":{"app":"new"}`), service("web", extended), service("", `"selector":{"app":"new","rollouts-pod-template-hash":"5d9"}`)},
 		"other keys of a Rollout":    {service("", own), service("web", `"selector":{"app":"web","tier":"x"}`), service("", own)},

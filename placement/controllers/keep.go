@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -39,6 +40,12 @@ var Keeps = []Kept{
 		Owner: "Argo Rollouts, which chooses by it the pods of a stable or canary version",
 		keep:  rolloutHash,
 	},
+	{
+		GroupKind: webhooks[0], Path: []string{"webhooks"}, Sign: exemptions, Owner: aksEnforcer, keep: exemptedByAKS,
+	},
+	{
+		GroupKind: webhooks[1], Path: []string{"webhooks"}, Sign: exemptions, Owner: aksEnforcer, keep: exemptedByAKS,
+	},
 }
 
 // What Argo Rollouts writes into a Service: the key of the selector, and the annotation with the name of its Rollout.
@@ -46,6 +53,17 @@ const (
 	podHash          = "rollouts-pod-template-hash"
 	managedByRollout = "argo-rollouts.argoproj.io/managed-by-rollouts"
 )
+
+const (
+	exemptions  = "in a `namespaceSelector`, the expressions `control-plane NotIn (true)` and `kubernetes.azure.com/managedby NotIn (aks)`"
+	aksEnforcer = "the admissions enforcer of AKS, which exempts the namespaces of AKS from every webhook"
+)
+
+// exempted are the expressions that the admissions enforcer of AKS adds to the namespaceSelector of a webhook.
+var exempted = []any{
+	map[string]any{"key": "control-plane", "operator": "NotIn", "values": []any{"true"}},
+	map[string]any{"key": "kubernetes.azure.com/managedby", "operator": "NotIn", "values": []any{"aks"}},
+}
 
 // MayKeep reports whether an object sets a field that controllers may extend.
 func MayKeep(o *unstructured.Unstructured) bool {
@@ -112,24 +130,82 @@ func rolloutHash(live *unstructured.Unstructured, want, have any) any {
 	return all
 }
 
+// exemptedByAKS returns webhooks with the expressions that the admissions enforcer of AKS has added, or nil if it has added none.
+// An apply replaces a selector as a whole, and the enforcer would add them again.
+func exemptedByAKS(_ *unstructured.Unstructured, want, have any) any {
+	inGit, _ := want.([]any)
+	onMember, _ := have.([]any)
+	all, added := slices.Clone(inGit), false
+	for i, item := range inGit {
+		webhook, _ := item.(map[string]any)
+		at := slices.IndexFunc(onMember, func(other any) bool { return nameOf(other) == nameOf(item) })
+		selector, set := webhook["namespaceSelector"].(map[string]any)
+		if !set || at < 0 {
+			continue
+		}
+		expressions := withExemptions(expressionsOf(item), expressionsOf(onMember[at]))
+		if expressions == nil {
+			continue
+		}
+		webhook, selector, added = maps.Clone(webhook), maps.Clone(selector), true
+		selector["matchExpressions"], webhook["namespaceSelector"] = expressions, selector
+		all[i] = webhook
+	}
+	if !added {
+		return nil
+	}
+	return all
+}
+
+// expressionsOf returns the expressions of the namespaceSelector of a webhook.
+func expressionsOf(webhook any) []any {
+	fields, _ := webhook.(map[string]any)
+	field, _, _ := unstructured.NestedFieldNoCopy(fields, "namespaceSelector", "matchExpressions")
+	list, _ := field.([]any)
+	return list
+}
+
+// withExemptions returns the expressions in Git with those that the enforcer has added to the live ones, in the order of
+// these if nothing else differs; nil if it has added none.
+func withExemptions(inGit, live []any) []any {
+	var added, others []any
+	for _, e := range live {
+		same := func(other any) bool { return reflect.DeepEqual(other, e) }
+		if slices.ContainsFunc(exempted, same) && !slices.ContainsFunc(inGit, same) {
+			added = append(added, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	switch {
+	case added == nil:
+		return nil
+	case len(others) == len(inGit) && (len(inGit) == 0 || reflect.DeepEqual(others, inGit)):
+		return live
+	}
+	return slices.Concat(inGit, added)
+}
+
 // pullSecrets returns the pull secrets with those of OpenShift's controller, or nil if it has added none.
 func pullSecrets(live *unstructured.Unstructured, want, have any) any {
-	name := func(item any) string {
-		fields, _ := item.(map[string]any)
-		text, _ := fields["name"].(string)
-		return text
-	}
 	list, _ := want.([]any)
 	all, added := slices.Clone(list), false
 	items, _ := have.([]any)
 	for _, item := range items {
-		ours := slices.ContainsFunc(list, func(w any) bool { return name(w) == name(item) })
-		if strings.HasPrefix(name(item), live.GetName()+"-dockercfg-") && !ours {
-			all, added = append(all, map[string]any{"name": name(item)}), true
+		ours := slices.ContainsFunc(list, func(w any) bool { return nameOf(w) == nameOf(item) })
+		if strings.HasPrefix(nameOf(item), live.GetName()+"-dockercfg-") && !ours {
+			all, added = append(all, map[string]any{"name": nameOf(item)}), true
 		}
 	}
 	if !added {
 		return nil
 	}
 	return all
+}
+
+// nameOf returns the name of an item of a list; empty if it has none.
+func nameOf(item any) string {
+	fields, _ := item.(map[string]any)
+	text, _ := fields["name"].(string)
+	return text
 }
