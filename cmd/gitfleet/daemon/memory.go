@@ -20,8 +20,8 @@ const (
 	busy = 32 << 20
 	// restTime is how long it must not have been busy until memory is returned.
 	restTime = 5 * time.Second
-	// minUnused is how much of the heap must be unused for that, besides half as much as is live.
-	minUnused = 64 << 20
+	// minUnused is how much of the heap must be unused for that, and half as much as is live.
+	minUnused = 32 << 20
 )
 
 // How much garbage there may be, in percent of what is live. While the daemon is busy it is the default of the Go runtime: less takes more
@@ -75,7 +75,7 @@ func readHeap() heap {
 }
 
 // muchUnused reports whether much of the heap is neither in use nor returned.
-func (h heap) muchUnused() bool { return h.size > h.live+h.live/2+minUnused }
+func (h heap) muchUnused() bool { return h.size > h.live+max(h.live/2, minUnused) }
 
 // A memoryKeeper keeps the heap small while the daemon has little to do. In a rollout, or while a large commit is loaded, the heap grows
 // to twice what is live, and the Go runtime would keep it at that size.
