@@ -35,12 +35,19 @@ func (d declared) Same(old store.Source) bool { return d.version == old.(declare
 
 func (d declared) Object() *store.Object { return d.object(d.version) }
 
+// Transient implements store.Transient: a commit may have 10,000 objects, of which clients read few.
+func (d declared) Transient() {}
+
 // manifest returns an object of the hub as in Git, with the values of Secrets masked.
 func manifest(m *api.Object, known ledger.Declared) declared {
 	return declared{m.ID.Namespace, m.ID.Name, declaredVersion{m.Hash, m.Origin, known}, func(version declaredVersion) *store.Object {
 		u := m.Content
+		annotations := u.GetAnnotations()
+		if len(annotations) > 0 { // most objects have none, and a masked copy takes memory
+			annotations = shown(u).GetAnnotations()
+		}
 		o := &store.Object{Value: m, ObjectMeta: metaOf(metav1.ObjectMeta{
-			Name: m.ID.Name, Namespace: m.ID.Namespace, Labels: u.GetLabels(), Annotations: shown(u).GetAnnotations(),
+			Name: m.ID.Name, Namespace: m.ID.Namespace, Labels: u.GetLabels(), Annotations: annotations,
 			UID: metadata.UID(version.known.Created, m.ID.Group, m.ID.Kind, m.ID.Namespace, m.ID.Name),
 		}, version.origin, version.known)}
 		o.APIVersion, o.Kind = u.GetAPIVersion(), u.GetKind()
@@ -57,8 +64,7 @@ func manifest(m *api.Object, known ledger.Declared) declared {
 	}}
 }
 
-// shown returns the object with secret values masked. Most objects have none and are not
-// copied.
+// shown returns a copy of the object with secret values masked.
 func shown(u *unstructured.Unstructured) *unstructured.Unstructured {
 	redacted := diff.Redact(u)
 	if u.GetKind() == "Secret" && u.GetAPIVersion() == "v1" {
