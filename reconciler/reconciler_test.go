@@ -3,6 +3,7 @@ package reconciler
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -201,6 +202,37 @@ func TestObservationsAreFoldedInOrder(t *testing.T) {
 		{cluster: "west"}: protocol.ClusterSeen{Cluster: "west", At: c.now, Error: "timeout"},
 	}, c.now)
 	c.tells("member unreachable east | timeout\ncluster unavailable crp/web east #0 @c1 | ConfigMap/web/one: crashes\n")
+}
+
+// While a member reconnects, neither the conditions of a placement change, nor when they did, and there are no events.
+func TestReportsWhileAMemberReconnects(t *testing.T) {
+	c := newSettled(t)
+	var report *status.Report
+	c.cfg.Now, c.cfg.Source, c.cfg.Publish = func() time.Time { return c.now }, quietSource{}, func(r *status.Report) { report = r.Whole() }
+	c.cfg.Member = func(*hub.Cluster, func(protocol.Observation)) Member { return idle{} }
+	turn := func(done bool) *status.Report {
+		c.now = c.now.Add(time.Minute)
+		c.inbox.observe(protocol.WorkSeen{Cluster: "east", Placement: web, At: c.now, WorkState: protocol.WorkState{Revision: c.last.Works["east"][0].Revision, Done: done, Total: 2}})
+		c.Reconciler.turn(t.Context())
+		return report
+	}
+	c.Reconciler.turn(t.Context())
+	settled := turn(true)
+	if got := settled.Placements[0].Status.Conditions; len(got) != 6 || got[5].Type != "ClusterResourcePlacementAvailable" || got[5].Status != "True" {
+		t.Fatalf("not available: %+v", got)
+	}
+	for _, done := range []bool{false, false, true} {
+		now := turn(done)
+		if !reflect.DeepEqual(now.Placements[0].Status, settled.Placements[0].Status) || !reflect.DeepEqual(now.Details[0].Clusters, settled.Details[0].Clusters) {
+			t.Errorf("a report that is complete: %t\n%+v %+v\nwant\n%+v %+v", done, now.Placements[0].Status, now.Details[0], settled.Placements[0].Status, settled.Details[0])
+		}
+		if len(now.Events) != len(settled.Events) {
+			t.Errorf("a report that is complete: %t, events %+v, want %+v", done, now.Events, settled.Events)
+		}
+	}
+	if east := c.ledger.Placement(web).Entry("east"); !east.SeenAt().Equal(c.now) {
+		t.Errorf("the reports were not read: %+v", east)
+	}
 }
 
 // A countingStore counts saves.

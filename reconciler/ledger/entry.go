@@ -165,9 +165,18 @@ func (e *Entry) SeenOf(b *placement.Binding) *protocol.WorkState {
 	return e.Seen
 }
 
-// CompleteOf returns the newest report of SeenOf in which every object was tried; nil if there is none. A report that is not complete,
-// such as the first after a restart if the kinds of the cluster are not known yet, does not say that anything has changed.
+// CompleteOf returns the newest report of SeenOf in which every object was tried; nil if there is none. A later report that is not
+// complete, such as the first after a restart if the kinds of the cluster are not known yet, adds what it shows to be worse, and
+// nothing else. See protocol.WorkState.Completed.
 func (e *Entry) CompleteOf(b *placement.Binding) *protocol.WorkState {
+	seen, last := e.SeenOf(b), e.lastComplete(b)
+	if seen == last || last == nil {
+		return last
+	}
+	return seen.Completed(last)
+}
+
+func (e *Entry) lastComplete(b *placement.Binding) *protocol.WorkState {
 	if seen := e.SeenOf(b); seen == nil || seen.Done {
 		return seen
 	}

@@ -1,13 +1,13 @@
 package ledger
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/conversion"
 
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 )
 
@@ -110,7 +110,11 @@ func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 	if o.Removed && !e.Binding.Removing {
 		return false // from an earlier removal; the placement exists again
 	}
-	next, seen := *e, withTimes(o, e.Seen)
+	known := e.Seen
+	if o.Done {
+		known = cmp.Or(e.CompleteOf(&e.Binding), known)
+	}
+	next, seen := *e, withTimes(o, known)
 	next.Seen, next.inventory = p.entries.share(&seen), o.Inventory
 	next.setTime(SeenAt, o.At)
 	assigned := o.Revision.Hash == e.Binding.Assigned.Hash
@@ -121,7 +125,7 @@ func foldWork(l *Ledger, o protocol.WorkSeen) bool {
 		next.setFirst(AvailableSince, o.At)
 	}
 	if assigned && !o.At.Before(e.Binding.AssignedAt) {
-		next.recordProgress(o, e.CompleteOf(&e.Binding))
+		next.recordProgress(o, e.lastComplete(&e.Binding))
 	}
 	next.setFirst(ReportedSince, o.At)
 	// The first report about an assignment, or after the cluster was unreachable, is news whatever it says: content may
@@ -177,13 +181,13 @@ func (e *Entry) recordProgress(o protocol.WorkSeen, complete *protocol.WorkState
 }
 
 // withTimes returns the observation with a time for every verdict. If the member has not sent
-// one, it is the time of the first in a row of observations with the same verdict.
+// one, it is the time of the first in a row of observations with the same verdict. old is what was known before.
 func withTimes(seen protocol.WorkSeen, old *protocol.WorkState) protocol.WorkState {
 	w := seen.WorkState
 	w.Exceptions = slices.Clone(w.Exceptions)
 	for i := range w.Exceptions {
 		o := &w.Exceptions[i]
-		was := exceptionOf(old, o.ID)
+		was := old.Object(o.ID)
 		setSince(&o.Applied, was.Applied, seen.At)
 		if !o.Applied.OK {
 			continue
@@ -204,17 +208,6 @@ func setSince(v *protocol.Verdict, was protocol.Verdict, at time.Time) {
 	default:
 		v.Since = at
 	}
-}
-
-// exceptionOf returns the reported state of an object, which is fine if it was not an exception.
-func exceptionOf(w *protocol.WorkState, id api.ID) protocol.ObjectState {
-	if w != nil {
-		i, found := slices.BinarySearchFunc(w.Exceptions, id, func(o protocol.ObjectState, id api.ID) int { return o.ID.Compare(id) })
-		if found {
-			return w.Exceptions[i]
-		}
-	}
-	return protocol.ObjectState{Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{OK: true}}
 }
 
 // sameWork reports whether two observations of a work are equal except for their deletions.

@@ -244,6 +244,7 @@ func (r *reporter) availability(out *protocol.ObjectState, w desired.Object) {
 	}
 	if !ok {
 		out.Available = protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "not seen on the cluster yet"}
+		out.Pending = !r.watch.Of(w.GVK()).Complete()
 		return
 	}
 	out.Generation = generation

@@ -175,7 +175,7 @@ func TestStateOfAnObject(t *testing.T) {
 		pending   bool
 	}{
 		"as in Git":              {live: available, applied: true, reason: api.ManifestApplied, available: true},
-		"not seen yet":           {exception: true, applied: true, reason: api.ManifestApplied, message: "not seen on the cluster yet"},
+		"not listed yet":         {exception: true, applied: true, reason: api.ManifestApplied, message: "not seen on the cluster yet", pending: true},
 		"not available yet":      {live: slow, exception: true, applied: true, reason: api.ManifestApplied, message: "(0 of 2 replicas updated)"},
 		"will not be available":  {live: stuck, exception: true, applied: true, reason: api.ManifestApplied, failure: "quota exceeded"},
 		"not applied":            {live: available, failing: &progress.Failure{Cond: failed}, exception: true, reason: api.ManifestApplyFailed},

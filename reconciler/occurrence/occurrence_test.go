@@ -61,12 +61,14 @@ func TestStagesOfAnObservation(t *testing.T) {
 	}
 }
 
-// A report that is not complete, such as the first after a restart, does not say that anything has changed: the next complete report
+// A report that is not complete, such as the first after a restart, says only what has changed for the worse: the next complete report
 // is compared with the last one before it, also if the process was restarted in between.
 func TestReportsThatAreNotComplete(t *testing.T) {
 	key, content := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "c1", Hash: "h1"}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	waiting := protocol.ObjectState{ID: one, Applied: protocol.Verdict{OK: true}, Available: protocol.Verdict{Reason: "NotYet", Cause: "0 of 1 ready"}}
+	unlisted := waiting
+	unlisted.Pending = true
 	unanswered := broken("ApplyFailed", "timeout")
 	unanswered.Pending = true
 	report := func(done bool, exceptions ...protocol.ObjectState) protocol.WorkState {
@@ -77,13 +79,17 @@ func TestReportsThatAreNotComplete(t *testing.T) {
 		want    []string
 	}{
 		"before the first complete one": {[]protocol.WorkState{report(false), report(true)}, []string{"applied", "available"}},
-		"of available content":          {[]protocol.WorkState{report(true), report(false), report(false, waiting), report(true)}, []string{"applied", "available"}},
+		"of available content":          {[]protocol.WorkState{report(true), report(false), report(false, unlisted), report(true)}, []string{"applied", "available"}},
 		"of content that has failed": {
 			[]protocol.WorkState{report(true), report(true, broken("denied", "no")), report(false), report(true, broken("denied", "no"))},
 			[]string{"applied", "available", "failed ConfigMap/web/one: no"},
 		},
 		"and then it is not available": {
 			[]protocol.WorkState{report(true), report(false), report(true, waiting), report(false), report(true)},
+			[]string{"applied", "available", "unavailable ConfigMap/web/one: 0 of 1 ready", "available"},
+		},
+		"and show that it is not available": {
+			[]protocol.WorkState{report(true), report(false, waiting), report(true)},
 			[]string{"applied", "available", "unavailable ConfigMap/web/one: 0 of 1 ready", "available"},
 		},
 		"and then it is not applied": {

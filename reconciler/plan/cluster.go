@@ -167,7 +167,7 @@ func (c *OnCluster) Leaves(id api.ID) bool {
 
 // BlockedDeletions are the deletions that the member blocks, by ID; pending says that a commit has allowed them since.
 func (c *OnCluster) BlockedDeletions() (blocked []protocol.BlockedDeletion, pending bool) {
-	seen := c.Seen()
+	seen := c.LastKnown()
 	return seen.Unusual().BlockedDeletions, seen != nil && c.DeleteAllowed
 }
 
@@ -178,6 +178,17 @@ func (c *OnCluster) blocksDeletions() bool {
 
 // Seen returns the newest report of the member about the assigned revision, or nil if it has sent none since the assignment.
 func (c *OnCluster) Seen() *protocol.WorkState { return c.Entry.SeenOf(c.Binding) }
+
+// LastKnown returns what is known of the assigned revision on the cluster; nil if the member has not reported since the assignment.
+// While the reports are not complete, because the member reconnects, it is what the last complete one said; see
+// ledger.Entry.CompleteOf. A rollout, which must not rely on that, reads Seen.
+func (c *OnCluster) LastKnown() *protocol.WorkState {
+	seen, complete := c.Seen(), c.Entry.CompleteOf(c.Binding)
+	if complete == nil || complete.Compared != seen.Compared {
+		return seen
+	}
+	return complete
+}
 
 func selected(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.Removing }
 

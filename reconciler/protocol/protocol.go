@@ -178,7 +178,7 @@ type ObjectState struct {
 	Applied    Verdict                 // true, or false with a reason and a cause
 	// Pending says that an object that is not applied waits for something that will come
 	// without intervention: its CustomResourceDefinition, its namespace, an API server or an
-	// admission webhook.
+	// admission webhook. Of an applied object it says that the objects of its kind were not listed yet.
 	Pending   bool    `json:",omitempty"`
 	Available Verdict // without a meaning for an object that is not applied
 	// Failure is the reason why an applied object will not become available by itself, such as
@@ -231,6 +231,55 @@ func (w *WorkState) Failed() *ObjectState {
 		}
 	}
 	return unavailable
+}
+
+// Object returns the reported state of an object, which is fine if it was not an exception, or if there is no report.
+func (w *WorkState) Object(id api.ID) ObjectState {
+	if w != nil {
+		i, found := slices.BinarySearchFunc(w.Exceptions, id, func(o ObjectState, id api.ID) int { return o.ID.Compare(id) })
+		if found {
+			return w.Exceptions[i]
+		}
+	}
+	return ObjectState{Applied: Verdict{OK: true}, Available: Verdict{OK: true}}
+}
+
+// Completed returns what is known after a report in which not every object was tried: the last complete report before it, with the
+// objects that are now known to be worse, and the deletions if the newer report has any.
+func (w *WorkState) Completed(last *WorkState) *WorkState {
+	var worse []ObjectState
+	for i := range w.Exceptions {
+		o := &w.Exceptions[i]
+		if was := last.Object(o.ID); o.isWorse(&was) {
+			worse = append(worse, *o)
+		}
+	}
+	in := w.Unusual()
+	deleting := len(in.BlockedDeletions)+len(in.DeletionErrors)+len(in.Lingering)+len(in.Waiting) > 0
+	if len(worse) == 0 && !deleting {
+		return last
+	}
+	out := *last
+	if deleting {
+		out.Incidents = w.Incidents
+	}
+	if len(worse) > 0 {
+		out.Exceptions = slices.Concat(worse, last.Exceptions)
+		slices.SortStableFunc(out.Exceptions, func(a, b ObjectState) int { return a.ID.Compare(b.ID) })
+		out.Exceptions = slices.CompactFunc(out.Exceptions, func(a, b ObjectState) bool { return a.ID == b.ID })
+	}
+	return &out
+}
+
+// isWorse reports whether the object is known to have changed for the worse since an earlier report.
+func (o *ObjectState) isWorse(was *ObjectState) bool {
+	switch {
+	case o.Pending:
+		return false
+	case !o.Applied.OK:
+		return was.Applied.OK || was.Pending
+	}
+	return was.Applied.OK && (was.Available.OK && !o.Available.OK || was.Failure == "" && o.Failure != "")
 }
 
 // Identifier names the object as KubeFleet's status does.

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,46 @@ func TestFailed(t *testing.T) {
 		got := (&WorkSeen{WorkState: WorkState{Exceptions: test.all}}).Failed()
 		if (got == nil) != (test.want == "") || got != nil && got.ID.Name != test.want {
 			t.Errorf("%s: %+v, want %q", name, got, test.want)
+		}
+	}
+}
+
+// While reports are not complete, objects are as in the last complete one, unless they are known to be worse.
+func TestCompletedReports(t *testing.T) {
+	ok := Verdict{OK: true}
+	object := func(name string, o ObjectState) ObjectState {
+		o.ID, o.Version = api.ID{Kind: "ConfigMap", Name: name}, o.Failure
+		return o
+	}
+	fine := object("a", ObjectState{Applied: ok, Available: ok, Drift: true})
+	unlisted, slow := object("a", ObjectState{Applied: ok, Pending: true}), object("a", ObjectState{Applied: ok})
+	stuck := object("a", ObjectState{Applied: ok, Failure: "its image cannot be pulled"})
+	unanswered, refused := object("a", ObjectState{Pending: true}), object("a", ObjectState{})
+	other := object("b", ObjectState{Applied: ok})
+	held := &Incidents{BlockedDeletions: []BlockedDeletion{{Why: "too many"}}}
+	heldNow := &Incidents{BlockedDeletions: []BlockedDeletion{{Why: "a Namespace"}}}
+	for name, test := range map[string]struct{ last, now, want WorkState }{
+		"nothing is known":         {WorkState{Exceptions: []ObjectState{slow, other}}, WorkState{}, WorkState{Exceptions: []ObjectState{slow, other}}},
+		"it is not listed yet":     {WorkState{}, WorkState{Exceptions: []ObjectState{unlisted}}, WorkState{}},
+		"it is not available":      {WorkState{Exceptions: []ObjectState{other}}, WorkState{Exceptions: []ObjectState{slow}}, WorkState{Exceptions: []ObjectState{slow, other}}},
+		"it had drifted":           {WorkState{Exceptions: []ObjectState{fine, other}}, WorkState{Exceptions: []ObjectState{slow}}, WorkState{Exceptions: []ObjectState{slow, other}}},
+		"it has failed":            {WorkState{Exceptions: []ObjectState{slow}}, WorkState{Exceptions: []ObjectState{stuck}}, WorkState{Exceptions: []ObjectState{stuck}}},
+		"it had failed":            {WorkState{Exceptions: []ObjectState{stuck}}, WorkState{Exceptions: []ObjectState{slow}}, WorkState{Exceptions: []ObjectState{stuck}}},
+		"a request is unanswered":  {WorkState{}, WorkState{Exceptions: []ObjectState{unanswered}}, WorkState{}},
+		"it is refused":            {WorkState{Exceptions: []ObjectState{stuck}}, WorkState{Exceptions: []ObjectState{refused}}, WorkState{Exceptions: []ObjectState{refused}}},
+		"it is refused at last":    {WorkState{Exceptions: []ObjectState{unanswered}}, WorkState{Exceptions: []ObjectState{refused}}, WorkState{Exceptions: []ObjectState{refused}}},
+		"it was refused":           {WorkState{Exceptions: []ObjectState{refused}}, WorkState{Exceptions: []ObjectState{slow}}, WorkState{Exceptions: []ObjectState{refused}}},
+		"a deletion was blocked":   {WorkState{Incidents: held}, WorkState{Incidents: &Incidents{Drifts: make([]Drift, 1)}}, WorkState{Incidents: held}},
+		"another one is blocked":   {WorkState{Incidents: held}, WorkState{Incidents: heldNow}, WorkState{Incidents: heldNow}},
+		"an object lingers by now": {WorkState{}, WorkState{Incidents: &Incidents{Lingering: make([]api.ID, 1)}}, WorkState{Incidents: &Incidents{Lingering: make([]api.ID, 1)}}},
+	} {
+		test.last.Done, test.want.Done = true, true
+		before := slices.Clone(test.last.Exceptions)
+		if got := test.now.Completed(&test.last); !reflect.DeepEqual(*got, test.want) {
+			t.Errorf("%s: %+v, want %+v", name, *got, test.want)
+		}
+		if !reflect.DeepEqual(test.last.Exceptions, before) {
+			t.Errorf("%s: the last complete report was changed to %+v", name, test.last)
 		}
 	}
 }

@@ -104,8 +104,7 @@ func (h *eventBuilder) clustersLeft() (out []string) {
 }
 
 // addProgress adds the events of normal progress: selected, assigned, available. Besides, a condition may become true by a commit:
-// one that returns to the content that the cluster has makes it available without a report. That a report is complete again, which
-// also makes a condition true, is no progress.
+// one that returns to the content that the cluster has makes it available without a report.
 func (s *statusChange) addProgress(to *event.Grouping) {
 	add := func(c *metav1.Condition) {
 		e := event.Normal(c.Reason, c.Message)
@@ -115,12 +114,11 @@ func (s *statusChange) addProgress(to *event.Grouping) {
 	if s.was.ClusterName == "" {
 		add(meta.FindStatusCondition(s.now.Conditions, api.Scheduled))
 	}
-	incomplete := s.clusterBefore != nil && s.clusterBefore.Seen() != nil && !s.clusterBefore.Seen().Done
 	for _, of := range []struct {
-		typ                string
-		happened, byReport bool
-	}{{api.RolloutStarted, s.happened.Assigned, false}, {api.Available, s.happened.Available, incomplete}, {api.DiffReported, s.happened.Applied, incomplete}} {
-		if meta.IsStatusConditionTrue(s.now.Conditions, of.typ) && (of.happened || !of.byReport && !meta.IsStatusConditionTrue(s.was.Conditions, of.typ)) {
+		typ      string
+		happened bool
+	}{{api.RolloutStarted, s.happened.Assigned}, {api.Available, s.happened.Available}, {api.DiffReported, s.happened.Applied}} {
+		if meta.IsStatusConditionTrue(s.now.Conditions, of.typ) && (of.happened || !meta.IsStatusConditionTrue(s.was.Conditions, of.typ)) {
 			add(meta.FindStatusCondition(s.now.Conditions, of.typ))
 		}
 	}
@@ -141,7 +139,7 @@ func (s *statusChange) problemEvents() []Event {
 	if !s.happened.Assigned && meta.IsStatusConditionTrue(s.was.Conditions, api.Available) {
 		add(api.Applied, api.Available)
 	}
-	if s.cluster.Unusual().Failure != "" && s.cluster.Seen().Applied() && (s.clusterBefore == nil || s.clusterBefore.Unusual().Failure == "" || s.happened.Assigned) {
+	if s.cluster.Unusual().Failure != "" && s.cluster.LastKnown().Applied() && (s.clusterBefore == nil || s.clusterBefore.Unusual().Failure == "" || s.happened.Assigned) {
 		out = append(out, event.Warning(api.UpdateFailed, "The assigned content has failed: "+s.cluster.Unusual().Failure))
 	}
 	return out
@@ -165,7 +163,7 @@ func (s *statusChange) failedEvents() []Event {
 // awaitsDefinition reports whether an object is not applied only because its
 // CustomResourceDefinition, which is placed on the cluster too, is not established yet.
 func (s *statusChange) awaitsDefinition(i api.ResourceIdentifier) bool {
-	return s.cluster.Seen() != nil && slices.ContainsFunc(s.cluster.Seen().Exceptions, func(o protocol.ObjectState) bool {
+	return s.cluster.LastKnown() != nil && slices.ContainsFunc(s.cluster.LastKnown().Exceptions, func(o protocol.ObjectState) bool {
 		return o.Pending && o.Applied.Reason == api.DecodingErred && o.Identifier().SortKey() == i.SortKey()
 	})
 }

@@ -61,7 +61,7 @@ func drifts(p *plan.Placement, clusters ...*plan.OnCluster) []Drift {
 				out = append(out, drift(p, c, &all[i]))
 			}
 		}
-		if seen := c.Seen(); seen != nil {
+		if seen := c.LastKnown(); seen != nil {
 			for i := range seen.Exceptions {
 				if o := &seen.Exceptions[i]; len(o.Diffs) > 0 && !o.Drift {
 					out = append(out, foreign(p, c, o))

@@ -76,8 +76,13 @@ func TestOnlyChangedObjectsHaveNewPointers(t *testing.T) {
 		{"a member says something new", func() { s.says("c0003", s.last.Works["c0003"][2], 1) }, []string{"p0002", "crp/p0002"}},
 		{"a member has not applied all", func() {
 			w := s.last.Works["c0003"][2]
-			s.in.Ledger.Fold(protocol.WorkSeen{Cluster: "c0003", Placement: w.Placement, At: s.now, WorkState: protocol.WorkState{Revision: w.Revision, Total: len(w.Manifests)}})
+			missing := []protocol.ObjectState{{ID: w.Manifests[0].ID, Pending: true}}
+			s.in.Ledger.Fold(protocol.WorkSeen{Cluster: "c0003", Placement: w.Placement, At: s.now, WorkState: protocol.WorkState{Revision: w.Revision, Done: true, Total: len(w.Manifests), Exceptions: missing}})
 		}, []string{"p0002"}},
+		{"a member reconnects", func() {
+			w := s.last.Works["c0003"][3]
+			s.in.Ledger.Fold(protocol.WorkSeen{Cluster: "c0003", Placement: w.Placement, At: s.now, WorkState: protocol.WorkState{Revision: w.Revision, Total: len(w.Manifests)}})
+		}, []string{"crp/p0003"}}, // whose budget does not rely on what was available before
 		{"a cluster is seen again", func() {
 			s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: "c0004", At: s.now, Healthy: true})
 		}, []string{"c0004"}},

@@ -54,7 +54,7 @@ func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, blocked 
 	if c.Deferred {
 		e.Deferral = &Deferral{c.DeferredUntil(), c.Overdue}
 	}
-	seen := c.Seen()
+	seen := c.LastKnown()
 	if seen == nil {
 		return e, nil
 	}
@@ -73,7 +73,7 @@ func bareDetail(p *plan.Placement, c *plan.OnCluster) (e ClusterDetail, blocked 
 func (b *builder) clusterDetail(c *plan.OnCluster) ClusterDetail {
 	p := b.p
 	e, blocked := bareDetail(p, c)
-	seen := c.Seen()
+	seen := c.LastKnown()
 	if seen == nil {
 		return e
 	}

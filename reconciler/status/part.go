@@ -148,7 +148,7 @@ func (e *placementEntry) saysMore(at int) bool {
 	is := e.lines.At(at).statuses
 	refused := is.of(api.Overridden) == isFalse || is.of(api.WorkSynchronized) == isFalse || is.of(api.DiffReported) != 0
 	if !refused && is.of(api.Applied) == isFalse {
-		seen := e.of.Clusters[at].Seen()
+		seen := e.of.Clusters[at].LastKnown()
 		refused = seen == nil || seen.Done
 	}
 	return refused

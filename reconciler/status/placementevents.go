@@ -112,9 +112,9 @@ func (h *eventBuilder) deletions() {
 		if was == c {
 			continue
 		}
-		before, now := &protocol.WorkState{}, cmp.Or(c.Seen(), &protocol.WorkState{})
+		before, now := &protocol.WorkState{}, cmp.Or(c.LastKnown(), &protocol.WorkState{})
 		if was != nil {
-			before = cmp.Or(was.Seen(), before)
+			before = cmp.Or(was.LastKnown(), before)
 		}
 		var blocked, failed []Event
 		if deletions, pending := c.BlockedDeletions(); !pending {

@@ -41,6 +41,7 @@ import (
 //	                         applying
 //	                         fails KIND NAMESPACE/NAME REASON MESSAGE…
 //	                         unavailable KIND NAMESPACE/NAME MESSAGE…
+//	                         unlisted KIND NAMESPACE/NAME
 //	                         drifts KIND NAMESPACE/NAME PATH MEMBER HUB
 //	                         differs KIND NAMESPACE/NAME PATH MEMBER HUB
 //	                         untrackable 2
@@ -415,6 +416,8 @@ func (s *scene) exception(w *work.Work, words []string) protocol.ObjectState {
 		o.Available, o.Generation, o.Pending = protocol.Verdict{}, 0, words[0] == "waits"
 	case "unavailable":
 		o.Available = protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: strings.Join(words[3:], " ")}
+	case "unlisted":
+		o.Available, o.Generation, o.Pending = protocol.Verdict{Reason: api.ManifestNotAvailableYet, Cause: "not seen on the cluster yet"}, 0, true
 	case "drifts", "differs":
 		o.Diffs = []api.Difference{{PatchDetail: api.PatchDetail{Path: words[3], ValueInMember: words[4], ValueInHub: words[5]}}}
 		o.Drift, o.FirstSeen, o.LastSeen = words[0] == "drifts", s.now, s.now

@@ -136,7 +136,7 @@ func (r *Report) trace(w *work.Work, m *work.Manifest, cluster string) *Trace {
 	}
 	if c := p.On(cluster); c != nil {
 		t.Why, t.Waits, t.Assigned = reasonOf(p, c), c.Waits, c.Binding.AssignedAt
-		t.State = stateOf(c.Seen(), m.ID)
+		t.State = stateOf(c.LastKnown(), m.ID)
 		if c.UpToDate() {
 			t.Overrides, t.Overridden = r.overrides(p, c, m)
 		}

@@ -108,7 +108,7 @@ func treeCluster(c *plan.OnCluster) TreeCluster {
 	if content == nil {
 		return out
 	}
-	seen := c.Seen()
+	seen := c.LastKnown()
 	states := map[api.ID]*protocol.ObjectState{}
 	if seen != nil {
 		for i := range seen.Exceptions {

@@ -52,7 +52,7 @@ func (c Cluster) Condition(typ string) Value {
 		done = True(api.AllWorkHaveDiffReported, "All corresponding work objects have reported diff")
 	}
 	switch {
-	case !c.Seen().Done:
+	case !c.LastKnown().Done:
 		return inProgress
 	case !c.allApplied():
 		failed.Message = "Work object " + c.failedWork() + " " + failed.Message
@@ -95,7 +95,7 @@ func (c Cluster) synchronized() Value {
 	switch {
 	case why != "":
 		return False(api.SyncWorkFailed, "Failed to synchronize the work to the latest: "+why)
-	case c.Seen() != nil:
+	case c.LastKnown() != nil:
 		return True(api.AllWorkSynced, "All of the works are synchronized to the latest")
 	}
 	text := "In the process of creating or updating the work object(s) in the hub cluster"
@@ -106,7 +106,7 @@ func (c Cluster) synchronized() Value {
 }
 
 func (c Cluster) available() Value {
-	seen := c.Seen()
+	seen := c.LastKnown()
 	if i := slices.IndexFunc(seen.Exceptions, func(o protocol.ObjectState) bool { return !o.Available.OK }); i >= 0 {
 		return False(api.NotAllWorkAreAvailable, "Work object "+c.work(seen.Exceptions[i].Envelope)+" is not yet available")
 	}
@@ -119,13 +119,13 @@ func (c Cluster) available() Value {
 // allApplied reports whether every object is applied, including those that were never sent to
 // the member.
 func (c Cluster) allApplied() bool {
-	return c.Seen().Applied() && len(c.Content.Refused)+len(c.Unusual().Yielded) == 0
+	return c.LastKnown().Applied() && len(c.Content.Refused)+len(c.Unusual().Yielded) == 0
 }
 
 // failedWork is the name of the work of the first object that is not applied.
 func (c Cluster) failedWork() string {
-	for i := range c.Seen().Exceptions {
-		if o := &c.Seen().Exceptions[i]; !o.Applied.OK {
+	for i := range c.LastKnown().Exceptions {
+		if o := &c.LastKnown().Exceptions[i]; !o.Applied.OK {
 			return c.work(o.Envelope)
 		}
 	}

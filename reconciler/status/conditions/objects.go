@@ -22,7 +22,7 @@ func (c Cluster) AddObjects(s *api.PerClusterPlacementStatus) {
 	for _, f := range c.failed() {
 		s.FailedPlacements = append(s.FailedPlacements, f.FailedResourcePlacement)
 	}
-	seen := c.Seen()
+	seen := c.LastKnown()
 	for i := range seen.Exceptions {
 		c.difference(&seen.Exceptions[i], seen, s)
 	}
@@ -34,7 +34,7 @@ func (c Cluster) reportsDiff() bool { return c.p.Spec.Spec.Strategy.ReportsDiff(
 
 // reportsObjects reports whether the objects of the cluster are those of the content that the status is about.
 func (c Cluster) reportsObjects() bool {
-	seen := c.Seen()
+	seen := c.LastKnown()
 	return seen != nil && seen.Done && c.Binding.HasRevision() && (c.UpToDate() || External(c.p)) && c.Err == nil
 }
 
@@ -54,7 +54,7 @@ func (c Cluster) failed() []failedObject {
 	for _, y := range c.Unusual().Yielded {
 		all = append(all, c.neverApplied(y.Manifest, api.FailedToTakeOver, api.SaysOwned, yieldedCause(y)))
 	}
-	seen := c.Seen()
+	seen := c.LastKnown()
 	for i := range seen.Exceptions {
 		if o := &seen.Exceptions[i]; !c.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
 			all = append(all, failure(o))
