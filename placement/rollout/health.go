@@ -93,7 +93,7 @@ func (b *Target) failure(in *Input) (Failure, bool) {
 	case !at.IsZero() && !at.After(in.Now):
 		f.TimedOut, f.Reason = true, fmt.Sprintf("not available after %s", duration.HumanDuration(in.AvailableTimeout))
 		return f, true
-	case b.health() == Unavailable:
+	case b.health() == Unavailable, b.health() == Unknown && b.Seen.Hash == b.Assigned.Hash:
 		return f, f.Reason != ""
 	}
 	return f, b.health() == Failed || b.health() == DiffFailed

@@ -88,7 +88,8 @@ type Seen struct {
 	// Partial says that Health leaves out suspended objects.
 	Partial bool
 	// Failure is the reason why an Unavailable cluster will not become available by itself, or
-	// what failed if Health is Failed; empty if an Unavailable cluster makes progress.
+	// what failed if Health is Failed; empty if an Unavailable cluster makes progress. If Health is Unknown
+	// because the cluster reconnects, it is the one from before.
 	Failure string
 	// Writing says that gitfleet has written to the cluster since it was last available, which
 	// may be why it is not available.

@@ -167,7 +167,7 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 	if c.Err != nil && c.UpToDate() || c.notRenderable && c.Binding.Assigned == c.Entry.Binding.Assigned {
 		return rollout.Seen{Hash: c.Binding.Assigned.Hash, Health: rollout.Failed, Since: c.Binding.AssignedAt, Failure: c.renderError()}
 	}
-	all := c.Seen()
+	all := c.LastKnown()
 	w := all.WithoutSuspended()
 	if w == nil {
 		return rollout.Seen{}
@@ -191,6 +191,9 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 		out.Health = rollout.Untracked
 	default:
 		out.Health = rollout.Available
+	}
+	if !c.Seen().Done { // what was known before is no proof of availability, while a failure remains one
+		return rollout.Seen{Hash: out.Hash, Health: rollout.Unknown, Since: c.Entry.SeenAt(), Failure: out.Failure}
 	}
 	if out.Since.IsZero() {
 		out.Since = c.Entry.SeenAt()

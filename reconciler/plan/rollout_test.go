@@ -123,6 +123,35 @@ func TestRolloutHealth(t *testing.T) {
 	}
 }
 
+// While a member reconnects, that content was available is no proof that it is, also not for the time that it has to last. Content that has
+// failed has still failed.
+func TestRolloutHealthWhileReconnecting(t *testing.T) {
+	reported := noon.Add(-time.Minute)
+	for name, test := range map[string]struct {
+		last []protocol.ObjectState
+		want rollout.Seen
+	}{
+		"it was available":      {nil, rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported}},
+		"it was not":            {[]protocol.ObjectState{notReady}, rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported}},
+		"an object was refused": {[]protocol.ObjectState{applyFailed}, rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported, Failure: "ConfigMap/web/a: forbidden"}},
+		"an object had failed":  {[]protocol.ObjectState{crashed}, rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported, Failure: "ConfigMap/web/b: the image cannot be pulled"}},
+	} {
+		complete := protocol.WorkSeen{At: reported.Add(-time.Minute), WorkState: protocol.WorkState{Revision: revisionTwo, Done: true, Exceptions: test.last}}
+		l, e := ledgerWith(placement.Binding{Assigned: revisionTwo, AssignedAt: noon.Add(-time.Hour)}, complete,
+			protocol.WorkSeen{At: reported, WorkState: protocol.WorkState{Revision: revisionTwo}})
+		pl := &placementPlanner{planner: &planner{Input: Input{Ledger: l, Now: noon}}}
+		c := &OnCluster{Binding: &e.Binding, Content: &work.Rendered{}, Entry: e, latest: &revisionTwo}
+		if got := pl.rolloutStatus(&Placement{Spec: &hub.Placement{}}, c); got != test.want {
+			t.Errorf("%s: got  %+v\nwant %+v", name, got, test.want)
+		}
+		comparing := *e.Seen
+		comparing.Compared, e.Seen = true, &comparing
+		if got := c.LastKnown(); got != &comparing {
+			t.Errorf("%s: what was applied counts as compared: %+v", name, got)
+		}
+	}
+}
+
 // The availability timeout begins when the content was first observed to be unavailable, or when
 // the cluster became reachable after that, and never before the member reports after a restart.
 func TestAvailabilityTimeoutBegins(t *testing.T) {
