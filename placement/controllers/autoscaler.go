@@ -18,10 +18,13 @@ type Autoscaler struct {
 	Target []string
 }
 
+// ScaledObject is the kind of KEDA's autoscalers, the only ones that scale to zero and up again.
+var ScaledObject = api.GroupKind{Group: "keda.sh", Kind: "ScaledObject"}
+
 // Autoscalers are the kinds of autoscalers.
 var Autoscalers = []Autoscaler{
 	{api.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, []string{"spec", "scaleTargetRef"}},
-	{api.GroupKind{Group: "keda.sh", Kind: "ScaledObject"}, []string{"spec", "scaleTargetRef"}},
+	{ScaledObject, []string{"spec", "scaleTargetRef"}},
 	{api.GroupKind{Group: "autoscaling.gke.io", Kind: "MultidimPodAutoscaler"}, []string{"spec", "scaleTargetRef"}},
 	{api.GroupKind{Group: "datadoghq.com", Kind: "WatermarkPodAutoscaler"}, []string{"spec", "scaleTargetRef"}},
 	{api.GroupKind{Group: "datadoghq.com", Kind: "DatadogPodAutoscaler"}, []string{"spec", "targetRef"}},

@@ -185,6 +185,9 @@ type Rival struct {
 // update of it: to zero while another one takes its traffic, and back.
 var progressive = map[string]bool{"flagger": true, "rollouts-controller": true}
 
+// Handover is the field manager of replicas that are left to an autoscaler and that nobody else owns.
+const Handover = "gitfleet-handover"
+
 // Rivals lists the fields that desired sets and that belong to a Rival in the live object, such as
 // spec.replicas that were set through scale.
 func Rivals(desired, live *unstructured.Unstructured) []Rival {
@@ -212,6 +215,14 @@ func Rivals(desired, live *unstructured.Unstructured) []Rival {
 	return list
 }
 
+// HasReplicasOwner reports whether any manager owns spec.replicas. Nobody does once an object was scaled to zero: an API server does not
+// record that.
+func HasReplicasOwner(entries []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
+		return e.FieldsV1 != nil && ownsField(e.FieldsV1.GetRawBytes(), "f:spec", "f:replicas")
+	})
+}
+
 // Autoscaled reports whether a controller that scales owns fields.
 func Autoscaled(entries []metav1.ManagedFieldsEntry) bool {
 	for i := range entries {
@@ -223,10 +234,10 @@ func Autoscaled(entries []metav1.ManagedFieldsEntry) bool {
 }
 
 // autoscaler distinguishes a controller from a person, since kubectl scale uses the same
-// subresource as a HorizontalPodAutoscaler.
+// subresource as a HorizontalPodAutoscaler. Replicas that were handed over belong to an autoscaler.
 func autoscaler(e *metav1.ManagedFieldsEntry) bool {
 	if e.Subresource == "" {
-		return progressive[e.Manager] && e.FieldsV1 != nil && ownsField(e.FieldsV1.GetRawBytes(), "f:spec", "f:replicas")
+		return (progressive[e.Manager] || e.Manager == Handover) && e.FieldsV1 != nil && ownsField(e.FieldsV1.GetRawBytes(), "f:spec", "f:replicas")
 	}
 	return e.Subresource == "scale" && !strings.HasPrefix(e.Manager, "kubectl")
 }

@@ -222,3 +222,61 @@ func TestEnlargedClaimKeepsItsSize(t *testing.T) {
 		})
 	}
 }
+
+// A workload that KEDA has scaled to zero stays there, whatever Git changes beside it, although nobody owns its replicas then, nor
+// when KEDA scales it up at once. What scales one to zero that no ScaledObject in Git names is reverted.
+func TestScaledToZeroStaysThere(t *testing.T) {
+	const scaledObject = `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web, namespace: default}, spec: {scaleTargetRef: {name: web}}}`
+	version := func(v string) string { return strings.Replace(deployment, `v: "1"`, `v: "`+v+`"`, 1) }
+	synctest.Test(t, func(t *testing.T) {
+		c := newControlled(t)
+		works := placed(t, "web", deployment, scaledObject)
+		c.start(works)
+		defer func() { c.stop() }()
+		deployments := c.of("apps", "v1", "deployments")
+		// scale acts while no agent runs, since the server has no scale, and the entry of it is corrected by a second write.
+		scale := func(text string, owned bool) {
+			t.Helper()
+			c.settle()
+			c.stop()
+			defer func() { c.start(works); c.settle() }()
+			c.patch(deployments, "web", "keda", `{"spec":{"replicas":`+text+`}}`)
+			live := c.live(deployments, "web")
+			var entries []metav1.ManagedFieldsEntry
+			for _, e := range live.GetManagedFields() {
+				if e.Manager == "keda" {
+					e.Subresource = "scale"
+				}
+				if e.Manager != "keda" || owned {
+					entries = append(entries, e)
+				}
+			}
+			live.SetManagedFields(entries)
+			if _, err := deployments.Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect := func(when string, want int64) {
+			t.Helper()
+			if got, _, _ := unstructured.NestedInt64(c.live(deployments, "web").Object, "spec", "replicas"); got != want {
+				t.Errorf("%s: %d replicas, want %d", when, got, want)
+			}
+		}
+		for _, v := range []string{"2", "3"} {
+			scale("0", false)
+			expect("scaled to zero", 0)
+			works = placed(t, "web", version(v), scaledObject)
+			c.set(works)
+			expect("after a commit", 0)
+			scale("3", true)
+			expect("scaled up", 3)
+		}
+		scale("4", false)
+		expect("scaled to zero and up at once", 4)
+		works = placed(t, "web", version("4"))
+		c.set(works)
+		expect("without the ScaledObject", 6)
+		scale("0", false)
+		expect("scaled to zero by others", 6)
+	})
+}

@@ -101,7 +101,7 @@ func (x *Executor) applyUnread(ctx context.Context, t Task) (Outcome, bool) {
 		}
 	case LeavesFields(t.Manifest) || t.leavesReplicas() || l == nil || l.Fleet != x.Fleet && l.Fleet != "":
 		return Outcome{}, false
-	case l.Owned && !strategy.AllowCoOwnership || Scaled(t.Manifest, t.Known):
+	case l.Owned && !strategy.AllowCoOwnership || Scaled(t.Manifest, t.Known) || t.Scaler.MayScaleToZero(t.Manifest.Object.Content):
 		return Outcome{}, false
 	case l.Shared || drift.Of(t.Applied(x.Fleet), drift.Seen(l)).Answer == drift.Drifted || t.Item.Left != "":
 		return Outcome{}, false // ownership of fields may have to be taken
@@ -120,7 +120,7 @@ func (x *Executor) foundOperation(t Task) diff.Operation {
 	case t.Found.Meta == nil:
 		return diff.Create
 	case LeavesFields(t.Manifest) || diff.Shared(t.Found.Meta.ManagedFields, api.FieldManager),
-		autoscaler.SetsReplicas(t.Manifest.Object.Content) && diff.Autoscaled(t.Found.Meta.ManagedFields):
+		autoscaler.SetsReplicas(t.Manifest.Object.Content) && diff.Autoscaled(t.Found.Meta.ManagedFields), t.Scaler.MayScaleToZero(t.Manifest.Object.Content):
 		return diff.NeedRead
 	}
 	if do, _ := diff.Decide(x.Facts(t, t.Found.Meta)); do == diff.TakeOver || do == diff.Apply {

@@ -26,7 +26,8 @@ type Rival struct {
 	diff.Rival
 	// Name is what messages call it.
 	Name string
-	// takesOver says that the manifest leaves the field to the autoscaler, but we still own it.
+	// takesOver says that the autoscaler does not own the field: the manifest leaves it to the autoscaler, but we still own it, or
+	// nobody does.
 	takesOver bool
 }
 
@@ -40,6 +41,12 @@ type Placed struct {
 
 // name is what messages call the placed autoscaler.
 func (p Placed) name() string { return "the " + p.Scaler.Kind + " " + p.Scaler.Name }
+
+// MayScaleToZero reports whether the placed autoscaler may scale an object to zero whose manifest sets replicas. The metadata of the
+// object does not show that.
+func (p Placed) MayScaleToZero(manifest *unstructured.Unstructured) bool {
+	return p.Scaler.GroupKind() == controllers.ScaledObject && SetsReplicas(manifest)
+}
 
 // SetsReplicas reports whether a manifest sets a field that autoscalers usually own.
 func SetsReplicas(manifest *unstructured.Unstructured) bool {
@@ -58,10 +65,16 @@ func Rivals(ctx context.Context, conn *connection.Conn, manifest, live *unstruct
 	if r, left := leftReplicas(ctx, conn, manifest, live, placed); left {
 		return []Rival{r}
 	}
-	ignored, _ := diff.IgnoredFields(manifest) // an invalid pointer is reported elsewhere
+	fields, _ := diff.IgnoredFields(manifest) // an invalid pointer is reported elsewhere
+	ignored := func(path string) bool {
+		return slices.ContainsFunc(fields, func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
+	}
 	var list []Rival
+	if r, is := withoutOwner(manifest, live, placed); is && !ignored(r.Path) {
+		list = append(list, r)
+	}
 	for _, r := range diff.Rivals(manifest, live) {
-		if !r.Autoscaler || slices.ContainsFunc(ignored, func(p string) bool { return r.Path == p || strings.HasPrefix(r.Path, p+"/") }) {
+		if !r.Autoscaler || ignored(r.Path) {
 			continue
 		}
 		if name, there := find(ctx, conn, api.IDOf(manifest), r.By, placed); there {
@@ -87,13 +100,21 @@ func leftReplicas(ctx context.Context, conn *connection.Conn, manifest, live *un
 	return r, left
 }
 
-// handover is the field manager of replicas that the manifest has left to an autoscaler, until the
-// autoscaler sets them.
-const handover = "gitfleet-handover"
+// withoutOwner returns the ScaledObject that has set replicas which nobody owns. KEDA scales to zero, which an API server does not
+// record, nor what it takes for written through scale after that, until somebody owns the field again.
+func withoutOwner(manifest, live *unstructured.Unstructured, placed Placed) (r Rival, is bool) {
+	wanted, _, _ := unstructured.NestedFieldNoCopy(manifest.Object, "spec", "replicas")
+	value, found, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "replicas")
+	text, liveText := diff.Text(wanted), diff.Text(value)
+	if !placed.MayScaleToZero(manifest) || !found || text == liveText || diff.HasReplicasOwner(live.GetManagedFields()) {
+		return r, false
+	}
+	return Rival{diff.Rival{Path: "/spec/replicas", Value: liveText, Wanted: text, By: api.Actor{Manager: diff.Handover, Operation: "Apply"}, Autoscaler: true}, placed.name(), true}, true
+}
 
-// HandOver keeps the replicas of a live object whose manifest leaves them to an autoscaler: a field
-// manager of that name applies the live value, so that the server does not reset it when ours no
-// longer applies it. It returns the object as it is then; live itself if there is nothing to hand
+// HandOver keeps the replicas of a live object that are left to an autoscaler which does not own them: the field
+// manager diff.Handover applies the live value, so that the server does not reset it when ours no
+// longer applies it, and that it is known to be an autoscaler's. It returns the object as it is then; live itself if there is nothing to hand
 // over.
 func HandOver(ctx context.Context, conn *connection.Conn, res connection.Resource, live *unstructured.Unstructured, rivals []Rival) (*unstructured.Unstructured, error) {
 	if !slices.ContainsFunc(rivals, func(r Rival) bool { return r.takesOver }) {
@@ -108,7 +129,7 @@ func HandOver(ctx context.Context, conn *connection.Conn, res connection.Resourc
 		return nil, err
 	}
 	id := api.IDOf(live)
-	now, err := conn.ApplyAs(ctx, res, id, body, handover)
+	now, err := conn.ApplyAs(ctx, res, id, body, diff.Handover)
 	if apierrors.IsConflict(err) { // the autoscaler has just set them
 		now, err = conn.Read(ctx, res, id)
 	}
@@ -125,7 +146,7 @@ var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2
 // some tool.
 var (
 	scalers       = []string{"autoscal", "scaler", "knative", "flagger", "rollouts-controller"}
-	throughOthers = []string{"kube-controller-manager", "keda"}
+	throughOthers = []string{"kube-controller-manager", "keda", diff.Handover}
 )
 
 func among(manager string, parts []string) bool {
