@@ -78,7 +78,7 @@ func (s *selectionState) resolveTerm(t api.ResourceSelectorTerm) error {
 	switch {
 	case !known:
 		s.unmatched = append(s.unmatched, s.term)
-		s.warn("no object, no CustomResourceDefinition and no built-in kind is a %s, so this selects nothing%s", gvk.GroupKind(), s.index.suggestKind(gvk.GroupKind()))
+		s.warn("no object, no CustomResourceDefinition and no built-in kind is %s, so this selects nothing%s", api.WithArticle(gvk.GroupKind().String()), s.index.suggestKind(gvk.GroupKind()))
 		return nil
 	case !namespaced && s.Key.Namespace != "":
 		return fmt.Errorf("invalid placement %s: cannot select cluster-scoped resource %v in a resourcePlacement", s.key(), resourceOf(gvk))

@@ -174,9 +174,6 @@ func (a *assembly) checkBuilt(it *item, key buildKey, hub *assembly) bool {
 	return !ours && it.object != nil
 }
 
-// withArticle are the kinds that have objects of their own namespace only.
-var withArticle = map[string]string{"Overlay": "an Overlay", chartKind: "a " + chartKind}
-
 // checkBuiltNamespace reports an object in a namespace in which its overlay or chart may have none.
 func (a *assembly) checkBuiltNamespace(it *item, key buildKey, by *item) {
 	id := it.id
@@ -187,7 +184,7 @@ func (a *assembly) checkBuiltNamespace(it *item, key buildKey, by *item) {
 	}
 	switch {
 	case key.namespaced && id.Namespace == "":
-		a.problem(problem.Error, it.origin, "", "%s is cluster-scoped, and %s has objects of its own namespace only; use a Cluster%s", id, withArticle[key.kind], key.kind)
+		a.problem(problem.Error, it.origin, "", "%s is cluster-scoped, and %s has objects of its own namespace only; use a Cluster%s", id, api.WithArticle(key.kind), key.kind)
 	case key.namespaced && id.Namespace != key.namespace:
 		a.problem(problem.Error, it.origin, "metadata.namespace", "%s is in another namespace than %s, that of the %s; use a Cluster%s, or remove the namespace", id, key.namespace, key.kind, key.kind)
 	case !api.ReservedNamespace(name) || key.namespaced && name != api.Namespace:

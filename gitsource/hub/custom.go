@@ -73,11 +73,11 @@ func (a *assembly) checkScope(it *item, scopes map[api.GroupKind]bool) *item {
 	namespaced, declared := scopes[it.id.GroupKind()]
 	switch {
 	case declared && namespaced && it.id.Namespace == "":
-		a.problem(problem.Error, it.origin, "metadata.namespace", needsNamespace, it.id.Kind)
+		a.problem(problem.Error, it.origin, "metadata.namespace", needsNamespace, api.WithArticle(it.id.Kind))
 		return nil
 	case declared && !namespaced && it.id.Namespace != "":
 		if !it.built() {
-			a.problem(problem.Warning, it.origin, "metadata.namespace", dropsNamespace, it.id.Kind)
+			a.problem(problem.Warning, it.origin, "metadata.namespace", dropsNamespace, api.WithArticle(it.id.Kind))
 		}
 		return it.withoutNamespace()
 	case !declared && it.id.Namespace == "":

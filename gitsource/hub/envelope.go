@@ -159,7 +159,7 @@ func (w *wrapped) scopeFault(envelope api.ID, namespaced bool) string {
 	case inCluster && namespace != "":
 		return fmt.Sprintf("a namespaced %s cannot be wrapped in a %s; use a %s in namespace %s", kind, clusterEnvelope, namespaceEnvelope, namespace)
 	case inCluster && namespaced:
-		return fmt.Sprintf("a %s is namespaced, so it cannot be wrapped in a %s; use a %s in that namespace", kind, clusterEnvelope, namespaceEnvelope)
+		return fmt.Sprintf("%s is namespaced, so it cannot be wrapped in a %s; use a %s in that namespace", api.WithArticle(kind), clusterEnvelope, namespaceEnvelope)
 	case inNamespace && !namespaced:
 		advice := ""
 		if _, known := api.Namespaced(w.id.GroupKind()); !known && namespace == "" {
@@ -169,7 +169,7 @@ func (w *wrapped) scopeFault(envelope api.ID, namespaced bool) string {
 	case inNamespace && namespace == "":
 		return fmt.Sprintf("metadata.namespace of the %s is missing; write namespace: %s", kind, envelope.Namespace)
 	case inNamespace && namespace != envelope.Namespace:
-		return fmt.Sprintf("a %s of namespace %s cannot be wrapped in a %s of namespace %s", kind, namespace, namespaceEnvelope, envelope.Namespace)
+		return fmt.Sprintf("%s of namespace %s cannot be wrapped in a %s of namespace %s", api.WithArticle(kind), namespace, namespaceEnvelope, envelope.Namespace)
 	case !inCluster && namespaced && namespace == "":
 		return fmt.Sprintf("metadata.namespace of the %s is missing; write the namespace it goes to", kind)
 	}

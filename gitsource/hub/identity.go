@@ -201,11 +201,11 @@ func checkBuiltinScope(r *document.Report, it *item, object map[string]any) bool
 	it.custom = !known
 	switch {
 	case known && namespaced && it.id.Namespace == "":
-		r.Errorf(r.Field("metadata", "namespace"), needsNamespace, it.id.Kind)
+		r.Errorf(r.Field("metadata", "namespace"), needsNamespace, api.WithArticle(it.id.Kind))
 		return false
 	case known && !namespaced && it.id.Namespace != "":
 		if !it.built() {
-			r.Warnf(r.Field("metadata", "namespace"), dropsNamespace, it.id.Kind)
+			r.Warnf(r.Field("metadata", "namespace"), dropsNamespace, api.WithArticle(it.id.Kind))
 		}
 		delete(object["metadata"].(map[string]any), "namespace")
 		it.id.Namespace = ""
@@ -214,6 +214,6 @@ func checkBuiltinScope(r *document.Report, it *item, object map[string]any) bool
 }
 
 const (
-	needsNamespace = "missing: a %s is namespaced; write the namespace"
-	dropsNamespace = "a %s is cluster-scoped; this is ignored, remove it"
+	needsNamespace = "missing: %s is namespaced; write the namespace"
+	dropsNamespace = "%s is cluster-scoped; this is ignored, remove it"
 )

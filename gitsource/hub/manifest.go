@@ -109,7 +109,7 @@ func eachObject(r *document.Report, value any, notObject string, visit func(*doc
 
 func objectItem(r *document.Report, gvk runtimeschema.GroupVersionKind, object map[string]any) *item {
 	if gvk.Group == "kustomize.config.k8s.io" {
-		r.Errorf(r.Field("kind"), "a %s is read only from a file named %s; rename the file", gvk.Kind, build.FileNames[0])
+		r.Errorf(r.Field("kind"), "%s is read only from a file named %s; rename the file", api.WithArticle(gvk.Kind), build.FileNames[0])
 		return nil
 	}
 	name, namespace, ok := identity(r, object)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"reflect"
+	"regexp"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/json"
@@ -107,6 +108,17 @@ var (
 		"status.stagedUpdateStrategySnapshot.stages[].maxConcurrency", "status.stagedUpdateStrategySnapshot.stages[].beforeStageTasks",
 	}}
 )
+
+// vowelSound matches a kind that is spoken with a vowel first, such as Ingress, UpdateRun and HTTPRoute, and not UserAccount.
+var vowelSound = regexp.MustCompile(`^(?:[AEIOaeio]|[Uu](?:p|n[^i])|[FHLMNRSX][B-DF-HJ-NP-TV-Z])`)
+
+// WithArticle returns a kind with its indefinite article, as in "an Ingress".
+func WithArticle(kind string) string {
+	if vowelSound.MatchString(kind) {
+		return "an " + kind
+	}
+	return "a " + kind
+}
 
 // Decode decodes the JSON of one of the ManifestKinds into a new object of its Go type, such as
 // *ClusterResourcePlacement. Field names are case-sensitive. strict has an error for each

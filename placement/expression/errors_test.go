@@ -35,24 +35,24 @@ func TestUnavailableFunctions(t *testing.T) {
 // out to be of another type is an error of the evaluation.
 func TestResultMustBeABool(t *testing.T) {
 	for text, want := range map[string]string{
-		`"true"`: "string", `1.5`: "double", `2u`: "uint", `null`: "null_type", `b"a"`: "bytes", `[true]`: "list(bool)",
-		`{"a": true}`: "map(string, bool)", `object.?a`: "optional_type(dyn)", `timestamp("2026-01-01T00:00:00Z")`: "google.protobuf.Timestamp", `bool`: "type(bool)",
+		`"true"`: "a string", `1.5`: "a double", `2u`: "a uint", `null`: "a null_type", `b"a"`: "a bytes", `[true]`: "a list(bool)",
+		`{"a": true}`: "a map(string, bool)", `object.?a`: "an optional_type(dyn)", `timestamp("2026-01-01T00:00:00Z")`: "a google.protobuf.Timestamp", `bool`: "a type(bool)",
 	} {
-		want = "it gives a " + want + ", and must give a bool: true if the object is available"
+		want = "it gives " + want + ", and must give a bool: true if the object is available"
 		if _, err := Compile(text); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 	object := map[string]any{"yes": true, "no": false, "text": "true", "number": int64(1), "ratio": 0.5, "none": nil, "list": []any{true}, "map": map[string]any{"a": true}}
 	for field, want := range map[string]string{
-		"yes": "", "no": "", "text": "string", "number": "int", "ratio": "double", "none": "null_type", "list": "list", "map": "map",
+		"yes": "", "no": "", "text": "a string", "number": "an int", "ratio": "a double", "none": "a null_type", "list": "a list", "map": "a map",
 	} {
 		e, err := Compile("object." + field)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if want != "" {
-			want = "it gives a " + want + ", and must give a bool"
+			want = "it gives " + want + ", and must give a bool"
 		}
 		holds, err := e.Holds(object)
 		if holds != (field == "yes") || (err == nil) != (want == "") || err != nil && err.Error() != want {

@@ -89,7 +89,7 @@ func compile(text, variable, meaning string) (*Expression, error) {
 		return nil, first(env, variable, issues)
 	}
 	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("it gives a %s, and must give a bool: true if %s", t, meaning)
+		return nil, fmt.Errorf("it gives %s, and must give a bool: true if %s", api.WithArticle(t.String()), meaning)
 	}
 	estimate, err := env.EstimateCost(tree, ordinary{states})
 	if err != nil {
@@ -160,7 +160,7 @@ func (e *Expression) Holds(object map[string]any) (bool, error) {
 	}
 	holds, ok := answer.(types.Bool)
 	if !ok {
-		return false, errors.New("it gives a " + answer.Type().TypeName() + ", and must give a bool")
+		return false, errors.New("it gives " + api.WithArticle(answer.Type().TypeName()) + ", and must give a bool")
 	}
 	return bool(holds), nil
 }

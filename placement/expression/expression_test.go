@@ -76,7 +76,7 @@ func TestCompileSaysWhatIsWrong(t *testing.T) {
 		"a misspelt function": {`object.status.phase.startWith("a")`, "undeclared reference to 'startWith'; did you mean startsWith?"},
 		"an assignment":       {`object.status.phase = "a"`, "; write == to compare"},
 		"an unknown function": {`object.status.ready.atLeast(1)`, "undeclared reference to 'atLeast'"},
-		"no question":         {`1 + 1`, "it gives a int, and must give a bool"},
+		"no question":         {`1 + 1`, "it gives an int, and must give a bool"},
 		"a book":              {strings.Repeat(" ", Longest) + "true", "it has 4100 bytes, more than 4096"},
 	}
 	for name, test := range tests {

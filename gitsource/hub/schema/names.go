@@ -115,7 +115,7 @@ func (c *comparison) checkNames(kind api.GroupKind, object map[string]any, p *do
 	if variable.In(name) {
 		c.r.Warnf(p.Child("metadata", "name"), "cannot have a variable, since placements select objects by their names; write the name itself")
 	} else if rule != nil && name != "" {
-		c.invalid(p.Child("metadata", "name"), "name of a "+kind.Kind, name, rule(name, object))
+		c.invalid(p.Child("metadata", "name"), "name of "+api.WithArticle(kind.Kind), name, rule(name, object))
 	}
 	if namespace, _ := metadata["namespace"].(string); namespace != "" {
 		c.invalid(p.Child("metadata", "namespace"), "name of a Namespace", namespace, dnsLabel(namespace, nil))

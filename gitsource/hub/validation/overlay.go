@@ -124,7 +124,7 @@ func checkPostBuild(r *document.Report, spec *api.PostBuild) {
 		at := p.Child("substituteFrom").At(i)
 		r.RecordLine(at)
 		if from.Kind != "" && from.Kind != "ClusterVars" {
-			r.Rulef(at.Child("kind"), "must be ClusterVars, since the values of a %s are known on its cluster only; write them into a ClusterVars", from.Kind)
+			r.Rulef(at.Child("kind"), "must be ClusterVars, since the values of %s are known on its cluster only; write them into a ClusterVars", api.WithArticle(from.Kind))
 		}
 		if from.Name == "" {
 			r.Rulef(at.Child("name"), "missing; write the name of a ClusterVars")

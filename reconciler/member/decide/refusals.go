@@ -40,7 +40,7 @@ type NoNamespaceError struct {
 }
 
 func (e *NoNamespaceError) Error() string {
-	return fmt.Sprintf("a %s is namespaced on this cluster, and the object has no namespace; write metadata.namespace", e.Kind)
+	return fmt.Sprintf("%s is namespaced on this cluster, and the object has no namespace; write metadata.namespace", api.WithArticle(e.Kind))
 }
 
 // Condition implements Refusal.
