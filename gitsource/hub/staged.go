@@ -20,6 +20,9 @@ import (
 // A stagedName is the name of a strategy or a run; two kinds that differ in their scope share the names of no namespace.
 type stagedName struct{ namespace, name string }
 
+// String returns the name with its namespace, if it has one.
+func (n stagedName) String() string { return strings.TrimPrefix(n.namespace+"/"+n.name, "/") }
+
 func ofStaged(n stagedName) (namespace, name string) { return n.namespace, n.name }
 
 // stagedRuns returns the runs of the commit with what they refer to, and reports what is missing.
@@ -47,11 +50,12 @@ func (a *assembly) stagedRuns(servers *GateServers) []*StagedRun {
 		case p.Spec.Strategy.Type != api.External:
 			a.problem(problem.Error, it.at("spec.placementName"), "spec.placementName", "parent placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External in %s", p.Spec.Strategy.Type, positionText(p.Origin))
 		}
-		strategy := strategies[stagedName{it.id.Namespace, it.run.StrategyName}]
+		name := stagedName{it.id.Namespace, it.run.StrategyName}
+		strategy := strategies[name]
 		if strategy == nil {
 			a.invalid[it.id] = true
 			if !a.invalid.has("StagedUpdateStrategy", it.id.Namespace, it.run.StrategyName) {
-				a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s/%s`; %s", it.id.Namespace, it.run.StrategyName,
+				a.problem(problem.Error, it.at("spec.stagedRolloutStrategyName"), "spec.stagedRolloutStrategyName", "referenced updateStrategy not found: `%s`; %s", name,
 					suggest(it.run.StrategyName, namesIn(strategies, it.id.Namespace, ofStaged), "add it, or correct the name"))
 			}
 			continue
@@ -164,11 +168,12 @@ func (a *assembly) automaticRuns(strategies map[stagedName]*stagedStrategy) (out
 		}
 		p := it.placement
 		name, field := p.Annotations[api.StagedUpdateStrategyAnnotation], "metadata.annotations["+api.StagedUpdateStrategyAnnotation+"]"
-		strategy := strategies[stagedName{p.Key.Namespace, name}]
+		strategyName := stagedName{p.Key.Namespace, name}
+		strategy := strategies[strategyName]
 		switch {
 		case name == "", strategy == nil && a.invalid.has("StagedUpdateStrategy", p.Key.Namespace, name):
 		case strategy == nil:
-			a.problem(problem.Error, it.at(field), field, "referenced updateStrategy not found: `%s/%s`; %s", p.Key.Namespace, name,
+			a.problem(problem.Error, it.at(field), field, "referenced updateStrategy not found: `%s`; %s", strategyName,
 				suggest(name, namesIn(strategies, p.Key.Namespace, ofStaged), "add it, or correct the name"))
 		case p.Spec.Strategy.Type != api.External:
 			a.problem(problem.Error, it.at(field), field, "the placement does not have an external rollout strategy, current strategy: %s; write strategy.type: External, or remove the annotation", p.Spec.Strategy.Type)
