@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +57,7 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 		c := charts[u.dir]
 		if c == nil {
 			if !o.chartDirs[u.dir] && u.remote == nil {
-				a.problem(problem.Error, u.it.at(u.field()), u.field(), "the commit has no %s/%s, so that is no chart; correct the path", u.dir, chart.FileName)
+				u.reportMissing(a, o)
 				continue
 			}
 			var err error
@@ -101,6 +102,32 @@ func (l *Loader) renderCharts(t *tree.Tree, g *build.Graph, a *assembly, o *over
 	}
 	a.problems = append(a.problems, found.list()...)
 	return nil
+}
+
+// reportMissing reports that the directory of a chart has none. Another chart that nothing renders is probably the one that was meant: the
+// only one, or the one whose path is most similar.
+func (u *chartUse) reportMissing(a *assembly, o *overlays) {
+	var others []string
+	for _, p := range a.problems {
+		if path.Base(p.Path) == chart.FileName && !o.has(p.Path) {
+			others = append(others, path.Dir(p.Path))
+		}
+	}
+	fix := "correct the path"
+	if u.meant = api.Closest(u.dir, others); len(others) == 1 {
+		u.meant = others[0]
+	}
+	if u.meant != "" {
+		fix = api.DidYouMean(strings.TrimPrefix(u.meant, o.hub+"/"))
+	}
+	a.problem(problem.Error, u.it.at(u.field()), u.field(), "the commit has no %s/%s, so that is no chart; %s", u.dir, chart.FileName, fix)
+}
+
+// withoutMeantCharts drops the problems of charts that nothing renders if that follows from a wrong path, which is reported.
+func (o *overlays) withoutMeantCharts(all problem.List) problem.List {
+	return slices.DeleteFunc(all, func(p problem.Problem) bool {
+		return path.Base(p.Path) == chart.FileName && slices.ContainsFunc(o.charts, func(u *chartUse) bool { return u.meant == path.Dir(p.Path) })
+	})
 }
 
 // failed reports that the files of a chart are not there, and returns what fails for that reason.

@@ -27,6 +27,8 @@ import (
 type chartUse struct {
 	it  *item
 	dir string
+	// meant is the directory of the chart that was probably meant if dir has none; empty if there is none.
+	meant string
 	// remote is a chart that is not in the repository, and unavailable why its files are not there.
 	remote      *RemoteChart
 	unavailable string

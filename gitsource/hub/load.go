@@ -198,6 +198,7 @@ func (l *Loader) readHub(commit Commit, t *tree.Tree, found *walk.Files, g *buil
 	if err := l.renderCharts(t, g, a, o); err != nil {
 		return nil, err
 	}
+	a.problems = o.withoutMeantCharts(a.problems)
 	if a.full {
 		return nil, &LoadError{Problems: a.problems.Sort()}
 	}
