@@ -52,10 +52,9 @@ func (p *pruner) prune(ctx context.Context, stales []owned.Stale, touched map[ap
 		return
 	}
 	p.record.pruning(stales)
+	p.record.notHandedOver(stales, failed)
 	for _, st := range stales {
-		if err := failed[st.NewOwner]; err != nil {
-			p.record.removal(removal{Stale: st, err: err, shown: err}, touched)
-		} else if p.due(st) {
+		if failed[st.NewOwner] == nil && p.due(st) {
 			p.record.removal(p.remove(ctx, st), touched)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -91,6 +92,40 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 				t.Errorf("the report says %q, not %q", text, test.want)
 			}
 		})
+	}
+}
+
+// Objects whose new inventory cannot be written stay with their placement, and the log has one line for the inventory.
+func TestInventoryThatCannotBeHandedOverToIsLoggedOnce(t *testing.T) {
+	from, to := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}
+	at := apiserver.NewConfigMaps()
+	s := sessionAt(t, at)
+	var log strings.Builder
+	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	var all []*work.Manifest
+	for _, name := range []string{"one", "two", "three"} {
+		m := oneManifest()
+		m.ID.Name = name
+		s.holding(m, from)
+		all = append(all, m)
+	}
+	revision := placement.Revision{Commit: "v2", Hash: "2"}
+	s.setWorks([]*work.Work{{Placement: from, Revision: revision}, {Placement: to, Revision: revision, Awaited: all}})
+	var stales []owned.Stale
+	for _, m := range all {
+		stales = append(stales, s.owned.Stales(m.ID)...)
+	}
+	at.Intact = 0
+	for range 3 {
+		s.pruner.prune(t.Context(), stales, map[api.PlacementKey]bool{})
+	}
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "placement=crp/to objects=3 ") {
+		t.Errorf("the log has\n%s", text)
+	}
+	for _, m := range all {
+		if !s.owned.Owns(from, m.ID) || !s.progress.HasFailed(m.ID) {
+			t.Errorf("%s is not kept and tried again", m.ID)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -359,6 +360,23 @@ func (r *recorder) notRemoved(o removal) {
 	id := o.ID()
 	if r.progress.NotRemoved(id, o.err, o.shown, time.Now()) {
 		r.cfg.Log.Warn("object not removed", "cluster", r.cfg.Name, "placement", o.Placement().String(), "object", id.String(), "err", o.shown)
+	}
+}
+
+// notHandedOver records that objects stay where they are, since the inventories of their new owners cannot be written: it logs one line
+// for each inventory.
+func (r *recorder) notHandedOver(stales []owned.Stale, failed map[api.PlacementKey]error) {
+	objects, due := map[api.PlacementKey]int{}, map[api.PlacementKey]bool{}
+	for _, st := range stales {
+		if err := failed[st.NewOwner]; err != nil {
+			objects[st.NewOwner]++
+			due[st.NewOwner] = r.progress.NotRemoved(st.ID(), err, err, time.Now()) || due[st.NewOwner]
+		}
+	}
+	for _, to := range slices.SortedFunc(maps.Keys(due), api.PlacementKey.Compare) {
+		if due[to] {
+			r.cfg.Log.Warn("objects not handed over; trying again", "cluster", r.cfg.Name, "placement", to.String(), "objects", objects[to], "err", failed[to])
+		}
 	}
 }
 
