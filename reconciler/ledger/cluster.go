@@ -18,7 +18,7 @@ type Cluster struct {
 	protocol.ClusterSeen
 	Since          time.Time // Healthy last changed
 	ForbiddenSince time.Time `json:",omitzero"` // permissions are missing since then; zero if none are
-	UnrenewedSince time.Time `json:",omitzero"` // replaced credentials are not used since then; zero if there are none
+	UnrenewedSince time.Time `json:",omitzero"` // the configured credentials are not used since then; zero if they are
 	LastSeen       time.Time // the cluster last answered
 	Observed       time.Time // Properties were last read
 	Joined         time.Time // the cluster first answered
@@ -36,13 +36,13 @@ type Cluster struct {
 // meaning after a restart.
 func (c *Cluster) Version() uint64 { return c.version }
 
-// Outdated returns why replaced credentials are not used, and what is used instead; empty if there
-// are none.
+// Outdated returns why the configured credentials, which were replaced or removed, are not used, and what is used instead; empty if they
+// are used.
 func (c *Cluster) Outdated() string {
 	if c.Unrenewed == "" {
 		return ""
 	}
-	return "the credentials were replaced, but the new ones cannot be used, and those from before are kept: " + c.Unrenewed
+	return "the configured credentials cannot be used, and those from before are kept: " + c.Unrenewed
 }
 
 // Denied returns which permissions are missing and what to do; empty if none are known to be

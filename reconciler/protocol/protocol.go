@@ -26,7 +26,7 @@ type ClusterSeen struct {
 	At      time.Time
 	Healthy bool   // the API server answered and was ready
 	Error   string // why the cluster is not healthy; empty if it is
-	// Unrenewed is the reason why replaced credentials are not used; empty if there are none.
+	// Unrenewed is the reason why the configured credentials are not used, but those from before; empty if they are.
 	Unrenewed string `json:",omitempty"`
 	// Forbidden are the permissions that the work needs and the cluster does not grant, such as
 	// "create, patch deployments.apps"; empty if none are known to be missing. If Healthy is

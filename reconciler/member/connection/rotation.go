@@ -21,8 +21,8 @@ type Rotation struct {
 	Replaced []*Clients
 	// Another is set if the new credentials may be those of another cluster.
 	Another error
-	// Unrenewed is the reason why new credentials are not used; empty if they are, or if there
-	// are none.
+	// Unrenewed is the reason why credentials that were replaced or removed are not used, but those from before; empty if the configured
+	// ones are.
 	Unrenewed string
 }
 
@@ -42,7 +42,7 @@ func (c *Conn) Renew(ctx context.Context, uid string) (r Rotation) {
 	case ctx.Err() == nil:
 		r.Unrenewed = WithoutPort(Plain(err))
 		if c.kept.Due(r.Unrenewed) {
-			c.cfg.Log.Warn("new credentials cannot be used; keeping the old ones", "cluster", c.cfg.Cluster, "err", Plain(err))
+			c.cfg.Log.Warn("configured credentials cannot be used; keeping those from before", "cluster", c.cfg.Cluster, "err", Plain(err))
 		}
 	}
 	return r

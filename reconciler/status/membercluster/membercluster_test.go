@@ -51,7 +51,7 @@ func unrenewed(c *ledger.Cluster) {
 	c.Unrenewed, c.UnrenewedSince = "no such file", noon.Add(-3*time.Minute)
 }
 
-const unrenewedText = "the credentials were replaced, but the new ones cannot be used, and those from before are kept: no such file"
+const unrenewedText = "the configured credentials cannot be used, and those from before are kept: no such file"
 
 const deniedText = "permissions are missing: create deployments.apps: grant them to the user whose credentials gitfleet uses there"
 
