@@ -125,7 +125,7 @@ func (g *getCommand) resolve(ctx context.Context, c *client.Client, args []strin
 	if g.everywhere && g.namespace != "" {
 		return errors.New("--all-namespaces and --namespace exclude each other")
 	}
-	kind, name, _ := strings.Cut(strings.Join(args, "/"), "/")
+	kind, name, named := strings.Cut(strings.Join(args, "/"), "/")
 	if v, ok := findView(kind); ok {
 		g.view = v
 		switch {
@@ -151,11 +151,25 @@ func (g *getCommand) resolve(ctx context.Context, c *client.Client, args []strin
 	var unknown *status.UnknownError
 	if errors.As(err, &unknown) {
 		unknown.What = "kind, placement or cluster"
+		if near := api.Closest(kind, kindNames()); near != "" && api.Closest(unknown.Name, unknown.Exist) == "" {
+			if named {
+				near += "/" + name
+			}
+			return fmt.Errorf("there is no %s %s; %s", unknown.What, unknown.Name, api.DidYouMean(near))
+		}
 		unknown.Exist = append(slices.Clone(Kinds), unknown.Exist...)
 	}
 	g.of = s
 	g.view = view{placements: strings.HasPrefix(s.Placement, "crp/"), resourcePlacements: strings.HasPrefix(s.Placement, "rp/"), clusters: s.Cluster != ""}
 	return err
+}
+
+// kindNames returns all names of kinds.
+func kindNames() (all []string) {
+	for _, v := range views {
+		all = append(all, v.names...)
+	}
+	return all
 }
 
 func findView(name string) (view, bool) {

@@ -71,6 +71,10 @@ func TestGetResolvesItsArguments(t *testing.T) {
 		"a name alone":             {"east", "", false, "cluster/east", ""},
 		"a placement's name alone": {"web", "", false, "crp/web", ""},
 		"an unknown name":          {"wset", "", false, "", "there is no kind, placement or cluster wset; did you mean"},
+		"a misspelt kind":          {"clusterresourceplacment", "", false, "", "there is no kind, placement or cluster clusterresourceplacment; did you mean clusterresourceplacement?"},
+		"a misspelt short kind":    {"crpp web", "", false, "", "there is no kind, placement or cluster crpp/web; did you mean crp/web?"},
+		"one of a misspelt kind":   {"approvlrequests go", "", false, "", "there is no kind, placement or cluster approvlrequests/go; did you mean approvalrequests/go?"},
+		"no kind at all":           {"foo", "", false, "", "there is no kind, placement or cluster foo; there are all, areq, "},
 		"two namespaces":           {"rp", "team", true, "", "--all-namespaces and --namespace exclude each other"},
 	} {
 		t.Run(name, func(t *testing.T) {
