@@ -28,16 +28,17 @@ func TestTrace(t *testing.T) {
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
 	tests := map[string][]string{
-		"text":       {"trace", "cm/one", "-n", "web", "--cluster", "ams"},
-		"json":       {"trace", "cm/one", "-n", "web", "--cluster", "ams", "-o", "json"},
-		"silent":     {"trace", "configmap/two", "-n", "web", "--cluster", "ams"},
-		"enveloped":  {"trace", "configmap/one", "-n", "docks", "--cluster", "dal"},
-		"unknown":    {"trace", "configmap/onne", "-n", "web", "--cluster", "ams"},
-		"nowhere":    {"trace", "cm/one", "-n", "web", "--cluster", "amst"},
-		"no-cluster": {"trace", "cm/one"},
-		"ambiguous":  {"trace", "configmap/one", "--cluster", "dal"},
-		"unique":     {"trace", "configmap/two", "--cluster", "ams"},
-		"malformed":  {"trace", "one", "--cluster", "ams"},
+		"text":      {"trace", "cm/one", "-n", "web", "--cluster", "ams"},
+		"json":      {"trace", "cm/one", "-n", "web", "--cluster", "ams", "-o", "json"},
+		"silent":    {"trace", "configmap/two", "-n", "web", "--cluster", "ams"},
+		"enveloped": {"trace", "configmap/one", "-n", "docks", "--cluster", "dal"},
+		"unknown":   {"trace", "configmap/onne", "-n", "web", "--cluster", "ams"},
+		"nowhere":   {"trace", "cm/one", "-n", "web", "--cluster", "amst"},
+		"several":   {"trace", "cm/one", "-n", "web"},
+		"no-object": {"trace", "cm/onne", "-n", "web"},
+		"ambiguous": {"trace", "configmap/one", "--cluster", "dal"},
+		"unique":    {"trace", "configmap/two", "--cluster", "ams"},
+		"malformed": {"trace", "one", "--cluster", "ams"},
 	}
 	book := golden.Open(t, "testdata/trace.txt")
 	for name, args := range tests {

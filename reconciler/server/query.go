@@ -70,12 +70,12 @@ func (s *Server) aboutPlacement(w http.ResponseWriter, req *http.Request, answer
 }
 
 // MountTrace handles GET /trace?kind=&namespace=&name=&cluster=, which responds with the origin of
-// an object on a cluster as JSON. touched sets the commit that last changed it, and may ask the
+// an object on a cluster as JSON; without a cluster on the only one that has it. touched sets the commit that last changed it, and may ask the
 // member. MountTrace must not be called after the server has started.
 func (s *Server) MountTrace(touched func(context.Context, *status.Report, *status.Trace, *api.Object)) {
 	s.Mount("GET /trace", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		report, q := s.current(w), req.URL.Query()
-		if report == nil || missing(w, q, "kind", "name", "cluster") {
+		if report == nil || missing(w, q, "kind", "name") {
 			return
 		}
 		wanted := api.ObjectName{Kind: q.Get("kind"), Namespace: q.Get("namespace"), Name: q.Get("name")}

@@ -130,7 +130,6 @@ func unknown[T any](what, name string, all []T, nameOf func(T) string) *UnknownE
 }
 
 func (e *UnknownError) Error() string {
-	const few = 20
 	text := "there is no " + e.What + " " + e.Name
 	if len(e.Exist) == 0 {
 		return text + ", and no other either"
@@ -138,8 +137,14 @@ func (e *UnknownError) Error() string {
 	if near := e.suggestion(); near != "" {
 		return text + "; " + api.DidYouMean(near)
 	}
-	text += "; there are " + strings.Join(e.Exist[:min(few, len(e.Exist))], ", ")
-	if more := len(e.Exist) - few; more > 0 {
+	return text + "; there are " + firstOf(e.Exist)
+}
+
+// firstOf lists names, and how many more there are than a message may have.
+func firstOf(names []string) string {
+	const few = 20
+	text := strings.Join(names[:min(few, len(names))], ", ")
+	if more := len(names) - few; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -56,54 +56,96 @@ type TracedCommit struct {
 
 // Trace returns the origin of an object on a cluster, without the commit that last changed it,
 // which only the cluster knows. The kind may be any of its names. Without a namespace it is the object of that name in any namespace,
-// unless one has none. The error is an *UnknownError if the object does not exist, and an *AmbiguousError if several objects are meant.
+// unless one has none, and without a cluster that on the only one that has such an object. The error is an *UnknownError if the object
+// does not exist, and an *AmbiguousError if several objects or clusters are meant.
 func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Object, error) {
 	var members []*hub.Cluster
 	if r.plan != nil {
 		members = r.plan.Members
 	}
-	if !slices.ContainsFunc(members, func(c *hub.Cluster) bool { return c.Name == cluster }) {
-		return nil, nil, unknown("cluster", cluster, members, func(c *hub.Cluster) string { return c.Name })
-	}
-	var others []string
-	type placed struct {
-		by *work.Work
-		as *work.Manifest
-	}
-	exact, within := map[api.ID]placed{}, map[api.ID]placed{} // within are those in namespaces, if none is wanted
-	for _, w := range r.plan.Works[cluster] {
-		for _, m := range w.Manifests {
-			if wanted.Means(m.ID) {
-				exact[m.ID] = placed{w, m}
-			} else if wanted.Namespace == "" && (api.ObjectName{Kind: wanted.Kind, Namespace: m.ID.Namespace, Name: wanted.Name}).Means(m.ID) {
-				within[m.ID] = placed{w, m}
-			}
-			if m.ID.Name == wanted.Name || api.KindCalled(m.ID.GroupKind(), wanted.Kind) {
-				others = append(others, m.ID.String())
+	if cluster == "" {
+		var on []string
+		for _, c := range members {
+			if len(r.named(wanted, c.Name)) > 0 {
+				on = append(on, c.Name)
 			}
 		}
+		if len(on) > 1 {
+			return nil, nil, &AmbiguousError{Name: wanted.String(), Clusters: on}
+		}
+		if len(on) == 0 {
+			return nil, nil, &UnknownError{What: "object", Name: wanted.String(), Exist: r.similar(wanted, members)}
+		}
+		cluster = on[0]
 	}
-	found := exact
-	if len(found) == 0 {
-		found = within
+	at := slices.IndexFunc(members, func(c *hub.Cluster) bool { return c.Name == cluster })
+	if at < 0 {
+		return nil, nil, unknown("cluster", cluster, members, func(c *hub.Cluster) string { return c.Name })
 	}
+	found := r.named(wanted, cluster)
 	if len(found) > 1 {
-		return nil, nil, &AmbiguousError{wanted.String(), slices.SortedFunc(maps.Keys(found), api.ID.Compare)}
+		return nil, nil, &AmbiguousError{Name: wanted.String(), Objects: slices.SortedFunc(maps.Keys(found), api.ID.Compare)}
 	}
 	for _, only := range found {
 		return r.trace(only.by, only.as, cluster), only.as.Object, nil
 	}
-	slices.Sort(others)
-	return nil, nil, &UnknownError{What: "object on cluster " + cluster + ",", Name: wanted.String(), Exist: others}
+	return nil, nil, &UnknownError{What: "object on cluster " + cluster + ",", Name: wanted.String(), Exist: r.similar(wanted, members[at:at+1])}
 }
 
-// An AmbiguousError says that several objects have the requested name.
+// A placedObject is an object of a cluster, with what places it there.
+type placedObject struct {
+	by *work.Work
+	as *work.Manifest
+}
+
+// named returns the objects on a cluster that a name may mean: without a namespace those in any, if there is none without.
+func (r *Report) named(wanted api.ObjectName, cluster string) map[api.ID]placedObject {
+	exact, within := map[api.ID]placedObject{}, map[api.ID]placedObject{}
+	for _, w := range r.plan.Works[cluster] {
+		for _, m := range w.Manifests {
+			if wanted.Means(m.ID) {
+				exact[m.ID] = placedObject{w, m}
+			} else if wanted.Namespace == "" && (api.ObjectName{Kind: wanted.Kind, Namespace: m.ID.Namespace, Name: wanted.Name}).Means(m.ID) {
+				within[m.ID] = placedObject{w, m}
+			}
+		}
+	}
+	if len(exact) == 0 {
+		return within
+	}
+	return exact
+}
+
+// similar returns the objects on some clusters that have the wanted name or kind, sorted.
+func (r *Report) similar(wanted api.ObjectName, members []*hub.Cluster) (names []string) {
+	found := map[api.ID]bool{}
+	for _, c := range members {
+		for _, w := range r.plan.Works[c.Name] {
+			for _, m := range w.Manifests {
+				if m.ID.Name == wanted.Name || api.KindCalled(m.ID.GroupKind(), wanted.Kind) {
+					found[m.ID] = true
+				}
+			}
+		}
+	}
+	for id := range found {
+		names = append(names, id.String())
+	}
+	slices.Sort(names)
+	return names
+}
+
+// An AmbiguousError says that several objects have the requested name, or that several clusters have such an object.
 type AmbiguousError struct {
-	Name    string
-	Objects []api.ID // sorted
+	Name     string
+	Objects  []api.ID // sorted
+	Clusters []string // sorted
 }
 
 func (e *AmbiguousError) Error() string {
+	if len(e.Clusters) > 0 {
+		return fmt.Sprintf("%s is on the clusters %s; name one with --cluster", e.Name, firstOf(e.Clusters))
+	}
 	var namespaces, objects []string
 	for _, id := range e.Objects {
 		namespaces, objects = append(namespaces, id.Namespace), append(objects, id.ExactName().String())

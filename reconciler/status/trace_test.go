@@ -46,6 +46,23 @@ place web
 	return Build(Input{Plan: p, InForce: head, Ledger: in.Ledger, Now: in.Now})
 }
 
+// Without a cluster, the trace is that on the only cluster that has the object.
+func TestTraceFindsTheOnlyCluster(t *testing.T) {
+	r := traced(t)
+	wanted := api.ObjectName{Kind: "ConfigMap", Namespace: "web", Name: "two"}
+	if trace, _, err := r.Trace(wanted, ""); err != nil || trace.Cluster != "east" {
+		t.Errorf("on one cluster: %+v, %v", trace, err)
+	}
+	r.plan.Works["west"] = r.plan.Works["east"]
+	if _, _, err := r.Trace(wanted, ""); err == nil || err.Error() != "ConfigMap/web/two is on the clusters east, west; name one with --cluster" {
+		t.Errorf("on two clusters: %v", err)
+	}
+	wanted.Name = "twwo"
+	if _, _, err := r.Trace(wanted, ""); err == nil || err.Error() != "there is no object ConfigMap/web/twwo; did you mean ConfigMap/web/two?" {
+		t.Errorf("on none: %v", err)
+	}
+}
+
 // The trace of an object has its file, the placement that delivered it, and the overrides that
 // changed it.
 func TestTrace(t *testing.T) {

@@ -22,7 +22,7 @@ func (c *Client) Report(ctx context.Context, of Subject) (*status.Report, error)
 }
 
 // Trace requests the trace of an object on a member cluster. The name is one that api.ParseObject
-// accepts.
+// accepts. An empty cluster is the only one that has the object.
 func (c *Client) Trace(ctx context.Context, name, namespace, cluster string) (*status.Trace, error) {
 	object, err := api.ParseObject(name, namespace)
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *Client) Trace(ctx context.Context, name, namespace, cluster string) (*s
 		"kind": {object.Kind}, "namespace": {object.Namespace}, "name": {object.Name}, "cluster": {api.ClusterName(cluster)},
 	}, t)
 	if answer, ok := errors.AsType[*ResponseError](err); ok && answer.Code == http.StatusBadRequest {
-		err = errors.New(answer.text) // several namespaces have such an object
+		err = errors.New(answer.text) // several namespaces or clusters have such an object
 	}
 	return t, err
 }

@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -20,23 +19,18 @@ func NewTrace() *cobra.Command {
 	var namespace, cluster string
 	var out output.Format
 	cmd := &cobra.Command{
-		Use:   "trace KIND/NAME --cluster CLUSTER",
+		Use:   "trace KIND/NAME",
 		Short: "Show which file, commit and placement an object comes from",
 		Long: `Trace follows an object on a member cluster back to Git: its file and line, the
 commit that last changed it and its author, the placement that selects it, why
 the placement is on the cluster, the overrides that changed it, and its state.
 
-Without -n it finds the object in any namespace, if only one has it. A kind that
-has its name in common with another one is written with its group, as
-KIND.GROUP, or as KIND. if it has none.`,
+Without -n it finds the object in any namespace, if only one has it, and without
+--cluster on any member cluster, if only one has it. A kind that has its name in
+common with another one is written with its group, as KIND.GROUP, or as KIND. if
+it has none.`,
 		Example: `  gitfleet trace deployment/web -n shop --cluster east`,
 		Args:    cobra.ExactArgs(1),
-		PreRunE: func(*cobra.Command, []string) error {
-			if cluster == "" {
-				return errors.New("--cluster: name the member cluster that the object is on, such as --cluster east")
-			}
-			return nil
-		},
 		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			t, err := c.Trace(cmd.Context(), args[0], namespace, cluster)
 			if err != nil {
@@ -46,11 +40,10 @@ KIND.GROUP, or as KIND. if it has none.`,
 			return out.Print(w, t, func() string { return traceText(t, output.PageOf(w)) })
 		}),
 	}
-	cmd.Flags().StringVar(&cluster, "cluster", "", "member cluster the object is on")
+	cmd.Flags().StringVar(&cluster, "cluster", "", "member cluster the object is on; needed if several have it")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object")
 	out.Bind(cmd.Flags(), "text")
 	at.Bind(cmd.Flags())
-	cmd.MarkFlagRequired("cluster") // for completion; the error is that of PreRunE
 	return cmd
 }
 
