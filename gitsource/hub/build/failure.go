@@ -26,6 +26,9 @@ var (
 	inFile = regexp.MustCompile(`(?s)^accumulating resources: accumulation err='(?:accumulating|merging) resources from '([^']*)': (.*)': must build at directory: '[^']*': file is not directory$`)
 )
 
+// unreadSelector matches a message about a selector that is none.
+var unreadSelector = regexp.MustCompile(`unable to parse requirement: |found '[^']*', expected`)
+
 // A failureRule says what a message of kustomize is about: the first of some fields of the kustomization that has a text, which the
 // message quotes. text returns what is wrong and how to correct it, by what the pattern has matched.
 type failureRule struct {
@@ -155,6 +158,10 @@ func failureOf(b *builder, message string) problem.Problem {
 	parts := b.graph.withBases(k.dir)
 	if field, line := unreadableJSON(k); field != "" && strings.HasPrefix(message, "trouble configuring builtin PatchTransformer") {
 		p.Line, p.Field, p.Message = line, field, "a patch that begins with [ is read as JSON, and this is none; write its keys and texts in quotation marks, or the operations as a YAML list with -"
+	}
+	if len(k.selectorFaults) > 0 && unreadSelector.MatchString(message) {
+		m := k.selectorFaults[0]
+		p.Line, p.Field, p.Message = m.line, m.field, m.value
 	}
 	for _, rule := range failureRules {
 		found := rule.pattern.FindStringSubmatch(b.clean(message))

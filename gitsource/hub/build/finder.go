@@ -1,6 +1,7 @@
 package build
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -123,7 +124,8 @@ func (f *mentionFinder) patches(field string, patches []types.Patch) {
 	}
 }
 
-// target checks the regular expressions and selectors of a target, of which kustomize does not say where they are.
+// target checks the regular expressions of a target, and records which selector is none: kustomize does not say where they are, and reads
+// a selector only once an object matches the rest of the target.
 func (f *mentionFinder) target(p *document.FieldPath, s types.Selector) {
 	for _, expr := range []struct{ field, value string }{
 		{"group", s.Group}, {"version", s.Version}, {"kind", s.Kind}, {"name", s.Name}, {"namespace", s.Namespace},
@@ -132,11 +134,20 @@ func (f *mentionFinder) target(p *document.FieldPath, s types.Selector) {
 			f.r.Errorf(p.Child(expr.field), "%q is no regular expression, as which kustomize reads it; correct it", expr.value)
 		}
 	}
+	if field, fault := selectorFault(s); fault != "" {
+		at := p.Child(field)
+		f.k.selectorFaults = append(f.k.selectorFaults, mention{field: at.String(), line: f.r.LineOf(at), value: fault})
+	}
+}
+
+// selectorFault returns the first field of a target that is no selector, and what is wrong with it; empty if there is none.
+func selectorFault(s types.Selector) (field, fault string) {
 	for _, selector := range []struct{ field, value string }{{"labelSelector", s.LabelSelector}, {"annotationSelector", s.AnnotationSelector}} {
 		if _, err := labels.Parse(selector.value); err != nil {
-			f.r.Errorf(p.Child(selector.field), "%q is no selector; write one such as app=web or tier in (a, b)", selector.value)
+			return selector.field, fmt.Sprintf("%q is no selector; write one such as app=web or tier in (a, b)", selector.value)
 		}
 	}
+	return "", ""
 }
 
 // fileOf returns the file of a source that is written as FILE or KEY=FILE.

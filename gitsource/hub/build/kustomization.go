@@ -48,6 +48,8 @@ type kustomization struct {
 	unknownOrder *mention
 	// targets are the positions of the targets of its patches.
 	targets []mention
+	// selectorFaults are the selectors in them that are none, with what is wrong.
+	selectorFaults []mention
 	// literals are the literal values of secret generators.
 	literals []string
 	// problems are those of the files, own of them, and those that follow from the other kustomizations.

@@ -105,6 +105,9 @@ func warnUnmatchedTargets(b *builder) {
 
 // nearTarget returns how to correct a target.
 func nearTarget(b *builder, t *patchTarget) string {
+	if _, fault := selectorFault(t.selector); fault != "" {
+		return fault
+	}
 	var kinds, names []string
 	for _, p := range objectsOf(b, t.parts) {
 		kinds = append(kinds, p.kind)
