@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/desired"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/owned"
 	"github.com/gitfleet/gitfleet/reconciler/member/progress"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -312,7 +313,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) (com
 			found, all = found || stored, append(all, inv)
 		}
 		if found {
-			i.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", i.cfg.Name, "object", id.String())
+			i.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", i.cfg.Name, "object", id.String(), "by", changerOf(i.live.Of(id)))
 			if i.tampered == nil {
 				i.tampered = map[api.PlacementKey]api.ID{}
 			}
@@ -323,6 +324,18 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) (com
 		i.saveAll(ctx, all, func(inv *inventory.Inventory, err error) { i.written(ctx, inv, err) })
 	}
 	return compared
+}
+
+// changerOf returns who has changed an inventory, as far as the object shows. If nobody but gitfleet has ever written it, that was
+// another daemon.
+func changerOf(l *observed.Object) string {
+	switch {
+	case l == nil:
+		return "unknown, since it was deleted"
+	case l.Writer == "":
+		return "another daemon of this fleet"
+	}
+	return l.Writer
 }
 
 // recordRepair adds to the history that the inventory of a placement, which others have changed or deleted, is written again. What

@@ -201,7 +201,7 @@ func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
 	for range 3 {
 		s.inventories.restore(t.Context(), map[api.ID]bool{id: true})
 	}
-	for _, line := range []string{"inventory was changed by somebody else", "inventory not written"} {
+	for _, line := range []string{"inventory was changed by somebody else", `by="another daemon of this fleet"`, "inventory not written"} {
 		if n := strings.Count(log.String(), line); n != 1 {
 			t.Errorf("%q is logged %d times", line, n)
 		}
@@ -259,7 +259,7 @@ func TestInventoriesThatWereWrittenTogetherArePutBackTogether(t *testing.T) {
 	if len(recorded) != 1 || recorded[0].Event != history.Repaired || recorded[0].Cluster != s.cfg.Name || recorded[0].Object != id.String() {
 		t.Errorf("the history has %+v", recorded)
 	}
-	if n := strings.Count(log.String(), "inventory was changed by somebody else"); n != 1 || !slices.Equal(at.Writes, []string{"PATCH " + id.Name}) {
+	if n := strings.Count(log.String(), "inventory was changed by somebody else; putting it back\" cluster=east object="+id.String()+` by="unknown, since it was deleted"`); n != 1 || !slices.Equal(at.Writes, []string{"PATCH " + id.Name}) {
 		t.Errorf("logged %d times, writes: %q", n, at.Writes)
 	}
 }
