@@ -142,7 +142,15 @@ func (l *eventLog) Events() []Event { return l.events }
 
 // SetEvents replaces the events by a result of AppendEvents. It does nothing if it is the same
 // list.
-func (l *eventLog) SetEvents(events []Event) {
+func (l *eventLog) SetEvents(events []Event) { setEvents(l, events, l.markUnsaved) }
+
+// AddEvents adds new events as AppendEvents does. They are saved together with what they are about, if that is urgent.
+func (l *eventLog) AddEvents(added []Event) {
+	setEvents(l, AppendEvents(l.events, added), l.markUrgent)
+}
+
+// setEvents replaces the events, and marks the records that differ.
+func setEvents(l *eventLog, events []Event, mark func(key string)) {
 	if Identical(l.events, events) {
 		return
 	}
@@ -156,13 +164,13 @@ func (l *eventLog) SetEvents(events []Event) {
 		}
 		key := eventKey(&l.events[i])
 		delete(l.byKey, key)
-		l.markUnsaved(key)
+		mark(key)
 	}
 	for i := range rest {
 		l.number++
 		key := eventKey(&rest[i])
 		l.byKey[key] = numbered{rest[i], l.number}
-		l.markUnsaved(key)
+		mark(key)
 	}
 	l.events = events
 }

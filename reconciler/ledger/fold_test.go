@@ -204,6 +204,7 @@ func TestCheckpoint(t *testing.T) {
 	l.ResumeRollout(web, at(2))
 	l.SetPlacement(web, Placement{})
 	l.Adopt(protocol.Adoption{Cluster: "west", ID: "theirs"})
+	l.AddEvents([]Event{happened("east", "up", 2)})
 	if dump(t, l) == before {
 		t.Fatal("nothing has changed")
 	}

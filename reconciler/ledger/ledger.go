@@ -31,7 +31,18 @@ type Ledger struct {
 // fleetRecord is the stored record of the fleet.
 type fleetRecord struct {
 	protocol.Fleet
-	Adopted []protocol.Adoption `json:"adopted,omitempty"`
+	Adopted    []protocol.Adoption `json:"adopted,omitempty"`
+	Repository Repository          `json:"repository,omitzero"`
+}
+
+// A Repository is what is recorded of the repository at one moment, so that a restart repeats nothing of it.
+type Repository struct {
+	InForce string `json:"-"` // the last commit in force, which has a record of its own; empty if there was none
+	// Refused is the newest commit if it is refused, and Why the reason in short; both are empty otherwise.
+	Refused string `json:"refused,omitempty"`
+	Why     string `json:"why,omitempty"`
+	// Unreadable is why the last poll failed; empty if it succeeded.
+	Unreadable string `json:"unreadable,omitempty"`
 }
 
 // New returns an empty ledger.
@@ -52,6 +63,23 @@ func (l *Ledger) SetInForce(commit string) {
 	if l.inForce != commit {
 		l.inForce = commit
 		l.markUrgent(headKey)
+	}
+}
+
+// RepositoryOf returns what a ledger has of the repository.
+func RepositoryOf(l *Ledger) Repository {
+	r := l.fleet.Repository
+	r.InForce = l.inForce
+	return r
+}
+
+// SetRepository replaces what a ledger has of the repository.
+func SetRepository(l *Ledger, r Repository) {
+	l.SetInForce(r.InForce)
+	r.InForce = ""
+	if l.fleet.Repository != r {
+		l.fleet.Repository = r
+		l.markUrgent(fleetKey)
 	}
 }
 
@@ -261,12 +289,13 @@ func (l *Ledger) markPlacement(key api.PlacementKey, p *Placement) {
 	}
 }
 
-// Checkpoint returns a function that restores the fleet, the clusters, the suspensions and the
-// records of placements as they are now. Entries, events and declared objects are not restored.
+// Checkpoint returns a function that restores the fleet, the clusters, the suspensions, the events and the
+// records of placements as they are now. Entries and declared objects are not restored.
 // Everything that was marked as unsaved is still saved.
 func (l *Ledger) Checkpoint() (undo func()) {
-	fleet, clusters, names, placements, suspended := l.fleet, maps.Clone(l.clusters), maps.Clone(l.names), maps.Clone(l.placements), maps.Clone(l.suspended)
+	fleet, clusters, names, placements, suspended, events := l.fleet, maps.Clone(l.clusters), maps.Clone(l.names), maps.Clone(l.placements), maps.Clone(l.suspended), l.events
 	return func() {
+		l.SetEvents(events)
 		l.fleet, l.clusters, l.names, l.placements, l.suspended = fleet, clusters, names, placements, suspended
 	}
 }
