@@ -14,7 +14,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 	"github.com/gitfleet/gitfleet/reconciler/crashguard"
-	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -63,6 +62,7 @@ func (c *commits) putInForce(load loaded, l *ledger.Ledger, now time.Time) {
 	err := load.err
 	if err == nil {
 		if c.inForce != nil && c.inForce.Commit.Hash == load.commit.Hash {
+			recordRefusal(l, "", "")
 			if load.refetched { // overlays can be built now that could not be before
 				c.inForce, c.past.snapshots[load.commit.Hash] = load.snapshot, load.snapshot
 			}
@@ -73,28 +73,51 @@ func (c *commits) putInForce(load loaded, l *ledger.Ledger, now time.Time) {
 		}
 	}
 	if err != nil {
-		refused := occurrence.Occurrence{Entry: occurrence.CommitEntry(history.Refused, load.commit, cmp.Or(c.source.LoadError, c.source.Problems.Summary())), LoadTook: load.took, Refused: err}
-		refused.Time = now
-		if c.inForce != nil {
-			refused.StaysInForce = c.inForce.Commit.Hash
-		}
-		publish(c.cfg, refused)
+		c.refuse(load, err, l, now)
 		return
 	}
+	was := ledger.RepositoryOf(l)
 	c.inForce, c.inForceSeenAt = load.snapshot, load.seen
 	if load.seen.After(now) { // the clock was set back
 		c.inForceSeenAt = now
 	}
-	accepted := occurrence.Occurrence{LoadTook: load.took, InForce: load.snapshot}
-	if l.InForce() != load.commit.Hash { // it was not merely loaded again after a restart
-		accepted.Entry = occurrence.CommitEntry(history.InForce, load.commit, "")
+	l.SetInForce(load.commit.Hash)
+	if !load.resumed { // otherwise a newer one may be refused
+		recordRefusal(l, "", "")
+	}
+	accepted := occurrence.OfCommit(load.commit, was, ledger.RepositoryOf(l))
+	accepted.LoadTook, accepted.InForce = load.took, load.snapshot
+	if accepted.Event != "" { // it was not merely loaded again after a restart
 		c.untraced = now
 	}
+	addEvents(l, now, accepted)
 	publish(c.cfg, accepted)
-	l.SetInForce(load.commit.Hash)
 	l.Declare(load.commit.Hash, load.commit.Time, declared(load.snapshot))
 	c.source.InForce, c.source.Since = load.commit, now
 	c.past.snapshots[load.commit.Hash] = load.snapshot
+}
+
+// refuse records that the newest commit is refused.
+func (c *commits) refuse(load loaded, err error, l *ledger.Ledger, now time.Time) {
+	was := ledger.RepositoryOf(l)
+	recordRefusal(l, load.commit.Hash, cmp.Or(c.source.LoadError, c.source.Problems.Summary()))
+	refused := occurrence.OfCommit(load.commit, was, ledger.RepositoryOf(l))
+	if refused.Event == "" {
+		if !load.reloaded { // the log of a new process says why the newest commit is not in force
+			c.cfg.Log.Warn("commit still refused", "commit", load.commit.Hash, "inForce", l.InForce(), "err", err)
+		}
+		return
+	}
+	refused.Time, refused.LoadTook, refused.Refused = now, load.took, err
+	addEvents(l, now, refused)
+	publish(c.cfg, refused)
+}
+
+// recordRefusal records in the ledger which commit is refused and why in short; nothing is if both are empty.
+func recordRefusal(l *ledger.Ledger, commit, why string) {
+	is := ledger.RepositoryOf(l)
+	is.Refused, is.Why = commit, why
+	ledger.SetRepository(l, is)
 }
 
 // setNewest records the newest commit, and why it could not be loaded.
@@ -122,7 +145,8 @@ func (c *commits) trace(start time.Time) {
 }
 
 // loadAgain loads the newest commit although loading it has crashed the process before.
-func (c *commits) loadAgain(ctx context.Context) {
+func (c *commits) loadAgain(ctx context.Context, l *ledger.Ledger) {
+	recordRefusal(l, "", "")
 	c.loader.guard.Reset()
 	newest := c.source.Newest
 	c.source.LoadError, c.newestCrashed = "", false

@@ -1,6 +1,8 @@
 package reconciler
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -50,7 +53,7 @@ func (l *restartedLoop) restart() {
 	l.t.Helper()
 	head, now := l.commits.inForce, l.now.Add(time.Hour)
 	l.historyScene = newHistoryScene(l.t)
-	l.now = now
+	l.now, l.cfg.Store = now, l.store
 	var err error
 	if l.ledger, err = l.store.Load(); err != nil {
 		l.t.Fatal(err)
@@ -83,14 +86,8 @@ func TestMetadataOutlivesARestart(t *testing.T) {
 	if got := l.report.Declared[one]; got.Generation != 2 || got.Commit != "c2" || !got.Created.Equal(began.Time) {
 		t.Errorf("a manifest that the second commit changed: %+v", got)
 	}
-	keys := func(r *status.Report) (out []string) {
-		for i := range r.Events {
-			out = append(out, r.Events[i].Reason+" "+r.Events[i].Key().Number())
-		}
-		return out
-	}
-	if got, want := keys(l.report), keys(before); len(want) == 0 || !slices.Equal(got, want) {
-		t.Errorf("events after a restart\n%q\nbefore\n%q", got, want)
+	if got, want := l.report.Events, before.Events; len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("events after a restart\n%+v\nbefore\n%+v", got, want)
 	}
 }
 
@@ -110,6 +107,112 @@ func TestWhatComesAgainIsAnother(t *testing.T) {
 	for i, uid := range uids() {
 		if uid == first[i] {
 			t.Errorf("object %d has the uid of the one that is gone", i)
+		}
+	}
+}
+
+// A new process, also another replica after a failover, repeats neither an event nor an entry of the history of what its predecessor has
+// saved: which commit is in force, which is refused and why, what is suspended, and that the repository cannot be read. A suspension
+// whose time ends meanwhile ends once.
+func TestARestartRepeatsNothingOfCommitsAndSuspensions(t *testing.T) {
+	const text = "clusters east\nnamespace web\nconfigmap web/one a\nplace web"
+	l := &restartedLoop{historyScene: newHistoryScene(t), store: ledger.Memory()}
+	l.cfg.Store = l.store
+	refuse := func(why string) {
+		l.commits.putInForce(loaded{commit: hub.Commit{Hash: "c2", Subject: "make c2"}, err: errors.New(why)}, l.ledger, l.now)
+	}
+	poll := func(why string) {
+		l.cfg.Source = polledSource{status: gitsource.Status{LastPoll: l.now, Error: why}}
+		l.drainEvents(t.Context(), l.now)
+	}
+	l.commit("c1", text)
+	for _, o := range []Order{{Subject: "cluster/east", Reason: "INC-1", By: "ada"}, {Subject: "crp/web", Reason: "INC-2", By: "ada", Until: l.now.Add(90 * time.Minute)}} {
+		l.runOrders(t.Context(), []queuedOrder{{Order: o, do: (*orderRun).suspend, done: make(chan answer, 1)}}, l.now)
+	}
+	poll("timeout")
+	refuse("not YAML")
+	l.turn()
+	before := l.report.Events
+	l.restart()
+	poll("timeout")
+	refuse("not YAML")
+	l.endSuspensions(l.now)
+	l.turn()
+	l.tells("")
+	if !slices.Equal(l.report.Events, before) {
+		t.Errorf("events after a restart\n%+v\nbefore\n%+v", l.report.Events, before)
+	}
+	l.restart()
+	l.endSuspensions(l.now)
+	publish(l.cfg, slices.Concat(l.planned...)...)
+	poll("")
+	refuse("too large")
+	l.turn()
+	l.tells("action ended crp/web | ada | it was suspended by ada until 2026-03-01T13:31:00Z: INC-2\ncommit refused @c2 | make c2 | too large\n")
+	var news []string
+	for _, e := range l.report.Events[len(before):] {
+		news = append(news, e.Reason+" "+e.About())
+	}
+	if want := []string{"Resumed crp/web", "FetchSucceeded repository/hub", "CommitRefused repository/hub"}; !slices.Equal(news, want) {
+		t.Errorf("new events %q, want %q", news, want)
+	}
+}
+
+// A polledSource has the status of a poll.
+type polledSource struct {
+	Source
+	status gitsource.Status
+}
+
+func (s polledSource) Status() gitsource.Status { return s.status }
+
+// The event of a commit or of an order is saved with it, so that a crash before the next report does not lose it. It is undone with the order.
+func TestEventsAreSavedWithWhatTheyAreAbout(t *testing.T) {
+	c := newOrdered(t)
+	store := ledger.Memory()
+	c.cfg.Store = store
+	saved := func() (reasons []string) {
+		l, err := store.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range l.Events() {
+			reasons = append(reasons, e.Reason)
+		}
+		return reasons
+	}
+	c.commits.putInForce(c.loadedCommit("c2", "", fmt.Sprintf(small, "b")), c.ledger, c.now)
+	suspend := []queuedOrder{{Order: Order{Subject: "crp/web", Reason: "INC-1", By: "ada"}, do: (*orderRun).suspend, done: make(chan answer, 1)}}
+	c.runOrders(t.Context(), suspend, c.now)
+	if got := saved(); !slices.Equal(got, []string{api.CommitInForce, api.Suspended}) {
+		t.Errorf("saved events %q", got)
+	}
+	before := c.ledger.Events()
+	c.cfg.Store = fullStore{}
+	c.runOrders(t.Context(), suspend, c.now.Add(time.Second))
+	if got := c.ledger.Events(); !slices.Equal(got, before) {
+		t.Errorf("events after an order that could not be saved: %+v, before %+v", got, before)
+	}
+}
+
+// A suspension of a member that is renamed goes on under the new name, which is neither its end nor a beginning.
+func TestSuspensionsOfRenamedMembersGoOn(t *testing.T) {
+	l := &restartedLoop{historyScene: newHistoryScene(t), store: ledger.Memory()}
+	l.cfg.Store = l.store
+	l.commit("c1", "clusters east west\nnamespace web\nplace web")
+	l.seen("east", "")
+	l.seen("west", "")
+	l.runOrders(t.Context(), []queuedOrder{{Order: Order{Subject: "cluster/east", Reason: "INC-1", By: "ada"}, do: (*orderRun).suspend, done: make(chan answer, 1)}}, l.now)
+	l.turn()
+	before := len(l.report.Events)
+	l.ledger.RenameCluster("east", "west")
+	l.turn()
+	if _, suspended := l.ledger.Suspension(ledger.Subject{Cluster: "west"}); !suspended {
+		t.Error("the new name is not suspended")
+	}
+	for _, e := range l.report.Events[before:] {
+		if e.Reason == api.Suspended || e.Reason == api.Resumed {
+			t.Errorf("event %+v", e)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (r *orderRun) cordon(o Order) (string, error) {
 	if err := r.knowsCluster(subject.Cluster); err != nil {
 		return "", err
 	}
-	return r.recordSuspension(subject, o, history.Cordoned)
+	return r.beginSuspension(subject, o)
 }
 
 // uncordon makes a cluster schedulable again; it may no longer be declared.
@@ -81,7 +81,7 @@ func (r *orderRun) uncordon(o Order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return r.endSuspension(subject, o, history.Uncordoned, "not cordoned any more")
+	return r.endSuspension(subject, "not cordoned any more")
 }
 
 func (r *orderRun) cordonedSubject(o Order) (ledger.Subject, error) {

@@ -91,7 +91,15 @@ type orderRun struct {
 	loadNewest bool
 }
 
-// record records an action of a user, which is published once the ledger is saved.
+// carryOut carries out an order, and records the suspensions that it begins or ends.
+func (r *orderRun) carryOut(o Order, do func(*orderRun, Order) (string, error)) (answer string, err error) {
+	was := r.ledger.Suspensions()
+	answer, err = do(r, o)
+	r.actions = append(r.actions, occurrence.OfSuspensions(was, r.ledger.Suspensions(), o.By, r.now)...)
+	return answer, err
+}
+
+// record records another action of a user, which is published once the ledger is saved.
 func (r *orderRun) record(event history.Event, s ledger.Subject, by, message string) {
 	r.actions = append(r.actions, occurrence.UserAction(event, s, by, message))
 }

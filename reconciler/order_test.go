@@ -178,7 +178,7 @@ func TestResume(t *testing.T) {
 				do(c)
 			}
 			run := c.orders()
-			if got := ordered(run.resume(test.order)); got != test.want {
+			if got := ordered(run.carryOut(test.order, (*orderRun).resume)); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			_, answered := strings.CutPrefix(test.want, "error")

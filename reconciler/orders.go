@@ -93,14 +93,15 @@ func (r *Reconciler) runOrders(ctx context.Context, orders []queuedOrder, now ti
 		if r.rebuilding && r.commits.inForce != nil {
 			q.answer.err = errFresh
 		} else {
-			q.answer.text, q.answer.err = q.do(run, q.Order)
+			q.answer.text, q.answer.err = run.carryOut(q.Order, q.do)
 		}
 		done = done || q.answer.err == nil
 		r.answered = append(r.answered, q)
 	}
 	if run.loadNewest {
-		r.commits.loadAgain(ctx)
+		r.commits.loadAgain(ctx, r.ledger)
 	}
+	addEvents(r.ledger, now, run.actions...)
 	if !done || r.saver.save(r.ledger) {
 		publish(r.cfg, run.actions...)
 		return

@@ -2,10 +2,18 @@ package reconciler
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/occurrence"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
 )
+
+// addEvents adds the events for kubectl of occurrences to the ledger, with whose other changes they are saved.
+func addEvents(l *ledger.Ledger, now time.Time, all ...occurrence.Occurrence) {
+	l.AddEvents(event.Of(all, l, now))
+}
 
 // publish adds occurrences to the metrics, the traces, the history and the log. Those of a plan must be published only after it is
 // saved, so that a crash does not repeat them.

@@ -22,7 +22,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/crashguard"
-	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -84,7 +83,6 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.commits.loader.lostRuns.Store(r.rebuilding || hasLostRuns(r.ledger))
 	r.setFleet()
 	r.ledger.Rebase(r.cfg.Now())
-	r.statusMemo.Restore(r.ledger)
 	lastInForce := r.ledger.InForce()
 	r.commits.loader.guard, r.started = crashguard.New(r.cfg.LoadingFile, r.cfg.Log), r.cfg.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -216,6 +214,13 @@ func (r *Reconciler) drainEvents(ctx context.Context, now time.Time) (changed bo
 	r.runOrders(ctx, happened.orders, now)
 	before, git := r.commits.source.Git, status.Git(r.cfg.Source.Status())
 	r.commits.source.Git = git
+	if !git.LastPoll.IsZero() {
+		was := ledger.RepositoryOf(r.ledger)
+		is := was
+		is.Unreadable = git.Error
+		ledger.SetRepository(r.ledger, is)
+		addEvents(r.ledger, now, occurrence.OfPolls(was, is)...)
+	}
 	return changed || happened.triggered || happened.driftDecisions != nil || len(happened.pastCommits)+len(happened.commits)+len(happened.orders) > 0 ||
 		git.Head != before.Head || git.Failures != before.Failures || git.Error != before.Error
 }
@@ -281,9 +286,13 @@ func (r *Reconciler) waitingForInventories(now time.Time) bool {
 
 // endSuspensions ends the suspensions whose time is over.
 func (r *Reconciler) endSuspensions(now time.Time) {
-	for _, s := range r.ledger.ExpiredSuspensions(now) {
+	expired := r.ledger.ExpiredSuspensions(now)
+	for _, s := range expired {
 		r.ledger.Resume(s.Subject, now)
-		r.planned = append(r.planned, []occurrence.Occurrence{occurrence.UserAction(history.Ended, s.Subject, s.By, "it was "+s.String())})
+	}
+	if ended := occurrence.OfSuspensions(expired, nil, "", now); len(ended) > 0 {
+		addEvents(r.ledger, now, ended...)
+		r.planned = append(r.planned, ended)
 	}
 }
 

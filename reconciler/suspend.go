@@ -17,11 +17,11 @@ func (r *orderRun) suspend(o Order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return r.recordSuspension(subject, o, history.Suspended)
+	return r.beginSuspension(subject, o)
 }
 
-// recordSuspension records a suspension of a subject, and the event in the history.
-func (r *orderRun) recordSuspension(subject ledger.Subject, o Order, event history.Event) (string, error) {
+// beginSuspension records a suspension of a subject.
+func (r *orderRun) beginSuspension(subject ledger.Subject, o Order) (string, error) {
 	until, err := o.until(r.now)
 	if err != nil {
 		return "", err
@@ -35,21 +35,16 @@ func (r *orderRun) recordSuspension(subject ledger.Subject, o Order, event histo
 	}
 	s := ledger.Suspension{Subject: subject, By: by, Reason: reason, Since: r.now, Until: until, Overrun: o.Overrun}
 	r.ledger.Suspend(s)
-	if !until.IsZero() {
-		reason += ", until " + until.UTC().Format(time.RFC3339)
-	}
-	r.record(event, subject, by, reason)
 	return subject.String() + " is " + s.String(), nil
 }
 
-// endSuspension ends a suspension of a subject, and records the event in the history. It returns what is so now.
-func (r *orderRun) endSuspension(subject ledger.Subject, o Order, event history.Event, now string) (string, error) {
+// endSuspension ends a suspension of a subject. It returns what is so now.
+func (r *orderRun) endSuspension(subject ledger.Subject, now string) (string, error) {
 	before, found := r.ledger.Suspension(subject)
 	if !found {
 		return "", r.notSuspended(subject)
 	}
 	r.ledger.Resume(subject, r.now)
-	r.record(event, subject, o.By, "it was "+before.String())
 	return subject.String() + " is " + now + "; it was " + before.String(), nil
 }
 
@@ -77,7 +72,7 @@ func (r *orderRun) resume(o Order) (string, error) {
 		return r.resumeContent(o)
 	}
 	if subject, found := r.suspended(o); found {
-		answer, err := r.endSuspension(subject, o, history.Resumed, "resumed")
+		answer, err := r.endSuspension(subject, "resumed")
 		if err != nil {
 			return "", err
 		}
@@ -201,7 +196,7 @@ func (r *orderRun) freeze(o Order) (string, error) {
 			return "", err
 		}
 	}
-	answer, err := r.recordSuspension(subject, o, history.Frozen)
+	answer, err := r.beginSuspension(subject, o)
 	if err != nil {
 		return "", err
 	}
@@ -214,7 +209,7 @@ func (r *orderRun) unfreeze(o Order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return r.endSuspension(subject, o, history.Unfrozen, "not frozen any more")
+	return r.endSuspension(subject, "not frozen any more")
 }
 
 // frozenSubject returns the subject of a freeze: a placement, or the fleet if none is named.

@@ -1,10 +1,13 @@
-// Package occurrence says what has happened to placements, clusters and commits: it compares what the ledger has before and after a
-// plan or an observation.
+// Package occurrence says what has happened to placements, clusters, suspensions, commits and the repository: it compares what the ledger
+// has before and after a plan, an observation, an order, the load of a commit or a poll.
 //
 // The history, the metrics of rollouts, the traces of commits and log lines are written from the occurrences of OfPlan,
-// OfObservation and OfMember. Kubernetes events are written from the same comparisons, which have a function for each subject:
-// ClusterState.Since, RolloutSince, RunsSince, Removing and Removed, and ledger.MemberState.Since. package status calls them with
-// what two reports were made of, and is not handed the occurrences themselves:
+// OfObservation, OfMember, OfCommit and OfSuspensions. Kubernetes events of OfCommit, OfPolls and OfSuspensions are made by package event,
+// and saved together with the change of the ledger. package gitsource logs its polls itself, and the history has none.
+//
+// All other Kubernetes events are written from the same comparisons, which have a function for each subject: ClusterState.Since,
+// RolloutSince, RunsSince, Removing and Removed, and ledger.MemberState.Since. package status calls them with what two reports were made
+// of, and is not handed the occurrences themselves:
 //   - A report covers all observations since the one before. Those of a large fleet may be 100,000, so that what follows from them is
 //     published in small batches and not kept. status reads both states of a cluster that has changed anyway, for its conditions.
 //   - If the process ends after the save of a plan and before its report, the next process has no occurrences of that plan, but its
@@ -12,6 +15,10 @@
 //
 // Some things only events say, and status finds them: that a condition of a placement or a cluster has changed, that the scheduler has
 // selected another cluster, or one no longer, and that objects fail, drift or differ.
+//
+// The list of Kubernetes events is not read from the history: they have counts and the times of the first and last repetition, and some
+// happen that the history does not have, which may be truncated besides. The ledger keeps them, so that the list outlives a restart and a
+// failover.
 package occurrence
 
 import (
@@ -19,14 +26,13 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// An Occurrence is something that has happened to a placement, to a placement on a cluster, to a member cluster or to a commit, or that
-// a user has ordered. A restart repeats nothing that was saved; an observation may be made again that was not saved yet. Agents,
-// proposals and commands add entries of their own to the history.
+// An Occurrence is something that has happened to a placement, to a placement on a cluster, to a member cluster, to a commit or to the
+// repository, or that a user has ordered. A restart repeats nothing that was saved; an observation may be made again that was not saved
+// yet. Agents, proposals and commands add entries of their own to the history.
 type Occurrence struct {
 	// Entry is what the history has of it. Without an event, the history does not have it.
 	history.Entry
@@ -42,6 +48,11 @@ type Occurrence struct {
 	// Refused is why a commit is refused, in full; nil otherwise. StaysInForce is the commit that is in force instead; empty if none is.
 	Refused      error
 	StaysInForce string
+	// Unreadable is why the repository cannot be read any more, or now for another reason; Readable says that it can be read again.
+	Unreadable string
+	Readable   bool
+	// Suspended is the suspension that has begun or changed, and Resumed that which has ended; nil otherwise.
+	Suspended, Resumed *ledger.Suspension
 	// LoadTook is how long loading a commit took that has come into force or is refused.
 	LoadTook time.Duration
 	// RenamedTo is the new name of a member that was renamed; empty otherwise.
@@ -91,16 +102,4 @@ func Entries(all []Occurrence) []history.Entry {
 // CommitEntry returns an entry about a commit.
 func CommitEntry(event history.Event, c hub.Commit, message string) history.Entry {
 	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Signer: c.Signer, Subject: c.Subject, Message: message}
-}
-
-// UserAction returns the occurrence of a user's action, such as a suspension, or of its end.
-func UserAction(event history.Event, s ledger.Subject, by, message string) Occurrence {
-	e := history.Entry{Kind: history.Action, Event: event, Cluster: s.Cluster, By: by, Message: message}
-	if s.Placement != (api.PlacementKey{}) {
-		e.Placement = s.Placement.String()
-	}
-	if s.Object != (api.ID{}) {
-		e.Object = s.Object.String()
-	}
-	return Occurrence{Entry: e}
 }

@@ -39,6 +39,14 @@ func eventsAfter(before, after *builder) []string {
 	return onClusters(after.events(e.status(), e.drifts))
 }
 
+// short returns the type, the reason and the message of events.
+func short(events []Event) (out []string) {
+	for _, e := range events {
+		out = append(out, e.Type+" "+e.Reason+" "+e.Message)
+	}
+	return out
+}
+
 // onClusters shows events with their clusters.
 func onClusters(events []Event) (out []string) {
 	for i, text := range short(events) {
@@ -316,48 +324,6 @@ func TestEventOfANewName(t *testing.T) {
 	}
 }
 
-// An event says when a suspension begins, changes or ends. It is about the suspended placement,
-// cluster or object.
-func TestSuspensionEvents(t *testing.T) {
-	web := ledger.Subject{Placement: api.PlacementKey{Name: "web"}}
-	onEast := ledger.Subject{Placement: api.PlacementKey{Name: "web"}, Cluster: "east"}
-	cluster := ledger.Subject{Cluster: "east"}
-	object := ledger.Subject{Object: objectOne}
-	in := func(subjects ...ledger.Subject) map[ledger.Subject]ledger.Suspension {
-		out := map[ledger.Subject]ledger.Suspension{}
-		for _, s := range subjects {
-			out[s] = ledger.Suspension{Subject: s, By: "jo", Reason: "INC-1"}
-		}
-		return out
-	}
-	byAnn := in(web)
-	byAnn[web] = ledger.Suspension{Subject: web, By: "ann"}
-	for name, test := range map[string]struct {
-		was, is map[ledger.Subject]ledger.Suspension
-		want    []string
-	}{
-		"after a restart": {nil, in(web), nil},
-		"unchanged":       {in(web), in(web), nil},
-		"new": {in(), in(web, onEast, cluster, object), []string{
-			"cluster/east east: Normal Suspended cluster/east is suspended by jo: INC-1", "crp/web Normal Suspended crp/web is suspended by jo: INC-1",
-			"crp/web east: Normal Suspended crp/web on east is suspended by jo: INC-1", "repository/hub Normal Suspended ConfigMap/web/one on every cluster is suspended by jo: INC-1",
-		}},
-		"changed": {in(web), byAnn, []string{"crp/web Normal Suspended crp/web is suspended by ann"}},
-		"ended":   {in(web, cluster), in(cluster), []string{"crp/web Normal Resumed crp/web is no longer suspended"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			events := suspensionEvents(test.was, test.is, Input{Ledger: ledger.New(), Now: noon})
-			var got []string
-			for i, text := range onClusters(events) {
-				got = append(got, events[i].About()+" "+text)
-			}
-			if !slices.Equal(got, test.want) {
-				t.Errorf("events %q\nwant %q", got, test.want)
-			}
-		})
-	}
-}
-
 // Suspensions that have ended are not in the report.
 func TestSuspensionsInForce(t *testing.T) {
 	l := ledger.New()
@@ -371,8 +337,5 @@ func TestSuspensionsInForce(t *testing.T) {
 	}
 	if got := suspensions(in); !slices.Equal(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
-	}
-	if got := suspensionsInForce(in); len(got) != 2 {
-		t.Errorf("%+v", got)
 	}
 }

@@ -60,7 +60,6 @@ import (
 //	drifts                 prints all drift, present and past
 //	suspend web 10m        a user suspends the placement for some time
 //	resume web             a user resumes it
-//	remote WORDS…          the remote cannot be read; without words, it can
 //	events                 prints the events since the last such command
 //	explain crp/web [east] prints the explanation of a placement
 //	tree crp/web [east]    prints a placement with its objects on clusters
@@ -142,8 +141,6 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		s.in.Ledger.Suspend(ledger.Suspension{Subject: subjectOf(args[0]), By: "jo", Reason: "INC-1", Since: s.now, Until: s.now.Add(s.duration(args[1]))})
 	case "resume":
 		s.in.Ledger.Resume(subjectOf(args[0]), s.in.Now)
-	case "remote":
-		s.source.Git.Error = strings.Join(args, " ")
 	case "events":
 		return s.events(), true
 	case "explain":
@@ -214,7 +211,6 @@ func (s *scene) turn() {
 	s.in.Now = s.now
 	s.last = plan.Resolve(s.in)
 	s.last.UpdateLedger(s.in.Ledger)
-	s.in.Ledger.SetInForce(s.in.InForce.Commit.Hash)
 	s.source.InForce, s.source.Newest = s.in.InForce.Commit, s.in.InForce.Commit
 	before := ""
 	if s.built != nil {
@@ -294,7 +290,6 @@ func (s *scene) restart() {
 		s.t.Fatal(err)
 	}
 	s.in.Memo, s.memo, s.built = plan.NewMemo(), status.NewMemo(), nil
-	s.memo.Restore(s.in.Ledger)
 }
 
 func (s *scene) status(name string) *api.PlacementStatus {

@@ -34,8 +34,6 @@ type Memo struct {
 	last       Report            // has the lists of the last report, which the next one shares if they are the same
 	namespaces map[string]string // of the cluster that was reported last
 	evictions  map[string]*api.ClusterResourcePlacementEviction
-	source     Source
-	suspended  map[ledger.Subject]ledger.Suspension
 	unplaced   unplacedObjects
 	newEvents  []Event           // since the last report
 	recorded   map[EventKey]bool // the events that an earlier process recorded
@@ -46,16 +44,6 @@ type Memo struct {
 // NewMemo returns an empty memo.
 func NewMemo() *Memo {
 	return &Memo{placements: map[api.PlacementKey]*placementEntry{}, clusters: map[string]*clusterEntry{}}
-}
-
-// Restore sets the commit in force and the suspensions that an earlier process has saved, for the comparison with the first report:
-// a commit that is only loaded again is no event, and the end of a suspension whose time was over meanwhile is one. Without Restore, the
-// first report has no events about suspensions.
-func (m *Memo) Restore(l *ledger.Ledger) {
-	m.source.InForce.Hash, m.suspended = l.InForce(), map[ledger.Subject]ledger.Suspension{}
-	for _, s := range l.Suspensions() {
-		m.suspended[s.Subject] = s
-	}
 }
 
 // Build builds the report. Parts that have not changed since the Memo was last used are shared
@@ -193,17 +181,8 @@ func (m *Memo) finish(in Input) []Event {
 		m.newEvents = append(m.newEvents, membercluster.LeftEvents(name, m.clusters[name].object.UID, in.Now)...)
 		delete(m.clusters, name)
 	}
-	// A commit that was refused before a restart is no change.
-	fromSource := slices.DeleteFunc(sourceEvents(m.source, in.Source, in.Now), func(e Event) bool {
-		return e.Reason == api.CommitRefused && m.recorded[e.Key()]
-	})
-	suspended := suspensionsInForce(in)
-	added := slices.Concat(fromSource, m.newEvents, suspensionEvents(m.suspended, suspended, in))
-	saved := m.source.InForce
-	if m.source = in.Source; m.source.InForce.Hash == "" { // it is still being loaded after a restart
-		m.source.InForce = saved
-	}
-	m.suspended, m.newEvents = suspended, nil
+	added := m.newEvents
+	m.newEvents = nil
 	return ledger.AppendEvents(in.Ledger.Events(), added)
 }
 

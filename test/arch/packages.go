@@ -127,7 +127,7 @@ var mayImport = map[string][]string{
 	"reconciler/member/removal":      {"placement/api", "reconciler/diff", "reconciler/member/connection"},
 	"reconciler": {
 		"gitsource", "gitsource/hub", "gitsource/retryafter", "placement", "placement/api", "placement/work",
-		"reconciler/crashguard", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/occurrence", "reconciler/plan", "reconciler/protocol", "reconciler/status", "reconciler/status/updaterun", "reconciler/tracing",
+		"reconciler/crashguard", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/occurrence", "reconciler/plan", "reconciler/protocol", "reconciler/status", "reconciler/status/event", "reconciler/status/updaterun", "reconciler/tracing",
 	},
 	"reconciler/proposal/edit":     {"gitsource/hub", "placement", "placement/api", "placement/listitem", "placement/work", "reconciler/diff", "reconciler/plan", "reconciler/plan/fleet", "reconciler/proposal/edited", "reconciler/proposal/yamledit", "reconciler/status"},
 	"reconciler/proposal/edited":   {},
@@ -145,7 +145,7 @@ var mayImport = map[string][]string{
 	},
 
 	"reconciler/status/conditions":    {"placement", "placement/api", "placement/work", "reconciler/plan", "reconciler/protocol", "reconciler/status/metadata"},
-	"reconciler/status/event":         {"placement/api", "reconciler/ledger", "reconciler/status/metadata"},
+	"reconciler/status/event":         {"placement/api", "reconciler/history", "reconciler/ledger", "reconciler/occurrence", "reconciler/status/metadata"},
 	"reconciler/status/membercluster": {"gitsource/hub", "placement/api", "reconciler/ledger", "reconciler/plan/fleet", "reconciler/status/event", "reconciler/status/metadata"},
 	"reconciler/status/metadata":      {"placement/api"},
 	"reconciler/status/updaterun":     {"gitsource/hub", "placement", "placement/api", "reconciler/history", "reconciler/ledger", "reconciler/occurrence", "reconciler/plan", "reconciler/status/event", "reconciler/status/metadata"},

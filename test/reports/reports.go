@@ -14,9 +14,11 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/occurrence"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/status/event"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -80,6 +82,13 @@ func (s *Fleet) Down(cluster, why string) {
 func (s *Fleet) Turn(after time.Duration) {
 	s.Now = s.Now.Add(after)
 	s.In.Now = s.Now
+	was, is := ledger.RepositoryOf(s.In.Ledger), ledger.Repository{InForce: s.source.InForce.Hash, Why: s.source.Problems.Summary(), Unreadable: s.source.Git.Error}
+	if is.Why != "" {
+		is.Refused = s.source.Newest.Hash
+	}
+	ledger.SetRepository(s.In.Ledger, is)
+	happened := append(occurrence.OfPolls(was, is), occurrence.OfCommit(s.source.Newest, was, is))
+	s.In.Ledger.AddEvents(event.Of(happened, s.In.Ledger, s.Now))
 	s.last = plan.Resolve(s.In)
 	s.last.UpdateLedger(s.In.Ledger)
 	s.source.Git.LastPoll, s.source.Git.LastSuccess = s.Now.Add(-4*time.Second), s.Now.Add(-4*time.Second)

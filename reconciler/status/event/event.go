@@ -60,11 +60,6 @@ func AboutCluster(name string, id types.UID, now time.Time, events []Event) []Ev
 	return about(api.ClusterGroup, "MemberCluster", "", name, id, now, events)
 }
 
-// AboutRepository sets the repository as the involved object of events.
-func AboutRepository(now time.Time, events []Event) []Event {
-	return about(repositoryGroup, repositoryKind, "", repositoryName, metadata.UID(time.Time{}, repositoryKind, repositoryName), now, events)
-}
-
 // groupFrom is from how many clusters on equal events are grouped.
 const groupFrom = 6
 
