@@ -166,6 +166,7 @@ type Placement struct {
 	Annotations map[string]string
 	Spec        api.PlacementSpec
 	Origin      api.Origin
+	Lines       Lines
 	// SpecHash is the hash of the canonical spec. It determines the generation.
 	SpecHash string
 }
@@ -177,6 +178,9 @@ type Cluster struct {
 	Hashes
 }
 
+// Lines are the lines of the fields of a declared object that later problems may be about, such as spec.resourceSelectors[0].
+type Lines map[string]int
+
 // Hashes are the hashes of a declared object: Hash of all of it, SpecHash of its spec.
 type Hashes struct{ Hash, SpecHash string }
 
@@ -184,6 +188,7 @@ type Hashes struct{ Hash, SpecHash string }
 type ClusterOverride struct {
 	*api.ClusterResourceOverride
 	Origin api.Origin
+	Lines  Lines
 	Hashes
 }
 
@@ -191,6 +196,7 @@ type ClusterOverride struct {
 type Override struct {
 	*api.ResourceOverride
 	Origin api.Origin
+	Lines  Lines
 	Hashes
 }
 

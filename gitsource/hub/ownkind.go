@@ -38,12 +38,12 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 		o.APIVersion = version
 		validation.DefaultOverride(o.Spec.Placement, o.Spec.Policy)
 		validation.CheckClusterOverride(r, o)
-		it.clusterOverride = &ClusterOverride{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
+		it.clusterOverride = &ClusterOverride{o, it.origin, r.Lines, newHashes(&o.ObjectMeta, o.Spec)}
 	case *api.ResourceOverride:
 		o.APIVersion = version
 		validation.DefaultOverride(o.Spec.Placement, o.Spec.Policy)
 		validation.CheckOverride(r, o)
-		it.override = &Override{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
+		it.override = &Override{o, it.origin, r.Lines, newHashes(&o.ObjectMeta, o.Spec)}
 	case *api.ClusterVars:
 		validation.CheckClusterVars(r, it.id, &o.Spec)
 		it.vars = o
@@ -159,6 +159,6 @@ func newPlacement(r *document.Report, it *item, meta metav1.ObjectMeta, spec *ap
 	hash, _ := api.HashOf(spec, nil) // a decoded spec can always be encoded
 	return &Placement{
 		Key:    api.PlacementKey{Namespace: it.id.Namespace, Name: it.id.Name},
-		Labels: meta.Labels, Annotations: meta.Annotations, Spec: *spec, Origin: it.origin, SpecHash: hash,
+		Labels: meta.Labels, Annotations: meta.Annotations, Spec: *spec, Origin: it.origin, Lines: r.Lines, SpecHash: hash,
 	}
 }

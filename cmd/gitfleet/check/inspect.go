@@ -23,12 +23,17 @@ import (
 // inspect returns the findings that need a plan. The plan is that of a fleet in which
 // everything is healthy.
 func inspect(s *hub.Snapshot, p *plan.Plan) []finding {
-	i := &inspector{Snapshot: s, plan: p, declared: map[string]api.Origin{}, open: offline.UnknownSelections(p), idle: map[api.Origin]bool{}}
+	i := &inspector{Snapshot: s, plan: p, declared: map[string]api.Origin{}, lines: map[api.Origin]hub.Lines{}, open: offline.UnknownSelections(p), idle: map[api.Origin]bool{}}
 	for _, o := range s.ClusterOverrides {
 		i.declared[fmt.Sprintf("%s %q", "ClusterResourceOverride", o.Name)] = o.Origin
+		i.lines[o.Origin] = o.Lines
 	}
 	for _, o := range s.Overrides {
 		i.declared[fmt.Sprintf("%s %q", "ResourceOverride", o.Namespace+"/"+o.Name)] = o.Origin
+		i.lines[o.Origin] = o.Lines
+	}
+	for _, p := range s.Placements {
+		i.lines[p.Origin] = p.Lines
 	}
 	if len(s.Placements) > 0 {
 		i.overrides()

@@ -109,6 +109,49 @@ func TestInspect(t *testing.T) {
 	}
 }
 
+// Problems of a placement and of an override are at the lines of their fields.
+func TestFindingsAreAtTheLinesOfFields(t *testing.T) {
+	const p = `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: web}
+spec:
+  resourceSelectors:
+  - {group: "", version: v1, kind: Namespace, name: web}
+  - {group: "", version: v1, kind: Namespace, name: wbe}
+  policy:
+    placementType: PickN
+    numberOfClusters: 3
+`
+	const o = `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourceOverride
+metadata: {name: o}
+spec:
+  clusterResourceSelectors:
+  - {group: "", version: v1, kind: Namespace, name: web}
+  policy:
+    overrideRules:
+    - clusterSelector: {clusterSelectorTerms: []}
+      overrideType: Delete
+    - overrideType: Delete
+      clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {region: jp}}}]}
+`
+	s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "c1"}, files("c.yaml", memberCluster("ams", "region: eu"), "p.yaml", p, "o.yaml", o, "w.yaml", namespace("web")))
+	found, _, err := examine(s, err, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range found {
+		at, _, _ := strings.Cut(f.text(), ": ")
+		got = append(got, at+" "+f.Field)
+	}
+	if want := []string{"o.yaml:13 spec.policy.overrideRules[1].clusterSelector", "p.yaml:8 spec.resourceSelectors[1]", "p.yaml:9 spec.policy"}; !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
 // Of the reasons why clusters are not selected the most frequent are named, with their clusters.
 func TestObjections(t *testing.T) {
 	decisions := func(reasons ...string) (out []placement.Decision) {

@@ -16,6 +16,8 @@ type inspector struct {
 	found []finding
 	// declared are the positions of overrides, by the name that warnings use.
 	declared map[string]api.Origin
+	// lines are those of the fields of placements and overrides, by their positions.
+	lines map[api.Origin]hub.Lines
 	// open are the placements whose selection is not known here.
 	open map[api.PlacementKey]bool
 	// idle are the overrides that have no rule for any cluster of the fleet.
@@ -23,6 +25,9 @@ type inspector struct {
 }
 
 func (i *inspector) add(r *rule, severity problem.Severity, at api.Origin, field, message string) {
+	if line, known := i.lines[at][field]; known {
+		at.Line = line
+	}
 	i.found = append(i.found, finding{problem.Problem{Origin: at, Field: field, Severity: severity, Message: message}, r})
 }
 

@@ -62,7 +62,9 @@ func checkOverride(r *document.Report, at *document.FieldPath, selectors []api.R
 	}
 	p := r.Field("spec", "policy", "overrideRules")
 	CheckLength(r, p, len(policy.OverrideRules), 1, 20)
+	r.RecordLine(p)
 	for i, rule := range policy.OverrideRules {
+		r.RecordLine(p.At(i).Child("clusterSelector"))
 		checkClusterSelector(r, p.At(i).Child("clusterSelector"), rule.ClusterSelector)
 		checkPatches(r, p.At(i).Child("jsonPatchOverrides"), rule)
 	}

@@ -56,9 +56,12 @@ func checkTerms(r *document.Report, id api.ID, spec *api.PlacementSpec) {
 	terms := spec.ResourceSelectors
 	at := r.Field("spec", "resourceSelectors")
 	CheckLength(r, at, len(terms), 1, 100)
+	r.RecordLine(at)
+	r.RecordLine(r.Field("spec", "policy"))
 	namespaces := 0
 	for i, t := range terms {
 		p := at.At(i)
+		r.RecordLine(p)
 		if t.Name != "" && t.LabelSelector != nil {
 			r.Rulef(p, "name and labelSelector are mutually exclusive in a resource selector; remove one of them")
 		}
