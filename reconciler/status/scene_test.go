@@ -58,8 +58,6 @@ import (
 //	conditions web         prints only the conditions of the placement
 //	cluster east           prints a member cluster
 //	drifts                 prints all drift, present and past
-//	suspend web 10m        a user suspends the placement for some time
-//	resume web             a user resumes it
 //	events                 prints the events since the last such command
 //	explain crp/web [east] prints the explanation of a placement
 //	tree crp/web [east]    prints a placement with its objects on clusters
@@ -137,10 +135,6 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		return s.yaml(s.status(args[0]).Conditions), true
 	case "drifts":
 		return s.yaml(s.report.Drifts), true
-	case "suspend":
-		s.in.Ledger.Suspend(ledger.Suspension{Subject: subjectOf(args[0]), By: "jo", Reason: "INC-1", Since: s.now, Until: s.now.Add(s.duration(args[1]))})
-	case "resume":
-		s.in.Ledger.Resume(subjectOf(args[0]), s.in.Now)
 	case "events":
 		return s.events(), true
 	case "explain":
@@ -189,10 +183,6 @@ func (s *scene) duration(text string) time.Duration {
 		s.t.Fatal(err)
 	}
 	return d
-}
-
-func subjectOf(placement string) ledger.Subject {
-	return ledger.Subject{Placement: api.PlacementKey{Name: placement}}
 }
 
 func (s *scene) commit(name string, files fstest.MapFS) {
