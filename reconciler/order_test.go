@@ -245,7 +245,7 @@ func TestAdoptFleet(t *testing.T) {
 					owners = append(owners, o)
 				}
 				c.now = c.now.Add(time.Second)
-				c.ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: c.now, Healthy: true, Holds: []protocol.InventorySeen{}, Owners: owners})
+				c.ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: c.now, Healthy: true, Inventories: []protocol.InventorySeen{}, Owners: owners})
 			}
 			test.order.By = "ada"
 			got := ordered(c.orders().adoptFleet(test.order))

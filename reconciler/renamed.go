@@ -65,7 +65,7 @@ func (a *agents) resolveRenames(inForce *hub.Snapshot, inForceFor time.Duration,
 // nothing yet; empty if there is none.
 func newNameOf(cluster string, inForce *hub.Snapshot, l *ledger.Ledger) string {
 	for _, c := range inForce.Clusters {
-		if l.SameAs(c.Name) == cluster && !l.Holds(c.Name) {
+		if l.SameAs(c.Name) == cluster && !l.HasBinding(c.Name) {
 			return c.Name
 		}
 	}

@@ -25,15 +25,15 @@ func CountObjects[T interface{ ID() api.ID }](all []T) int {
 	return len(known)
 }
 
-// A Brake limits the deletions on a cluster. TooMuch returns why it is too much to delete that many of all objects of a
+// A DeletionLimit limits the deletions on a cluster. TooMuch returns why it is too much to delete that many of all objects of a
 // cluster at once; empty if it is not.
-type Brake interface {
+type DeletionLimit interface {
 	TooMuch(deleted, total int) string
 }
 
 // Compared returns the plan and its differences from the earlier plan, if there is one. The plan of a running fleet may
 // leave out placements that do not differ.
-func (o *Forecast) Compared(brake Brake) (Document, Changes) {
+func (o *Forecast) Compared(limit DeletionLimit) (Document, Changes) {
 	if o.document == nil {
 		described := o.describe(o.unchanged)
 		o.document = &described
@@ -48,7 +48,7 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	}
 	d.Problems = append(slices.Clip(d.Problems), describeProblems(o.Unknown)...)
 	d.Deletions, d.Recreations = []Deletion{}, o.recreations(&d)
-	counted := map[string][]*string{} // by cluster, the Blocked fields of everything that counts for the brake
+	counted := map[string][]*string{} // by cluster, the Blocked fields of everything that counts for the limit
 	for i := range d.Recreations {
 		if r := &d.Recreations[i]; r.Certain && !o.losing(r.Placement, r.Cluster).AllowDelete {
 			counted[r.Cluster] = append(counted[r.Cluster], &r.Blocked)
@@ -59,8 +59,8 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 			c.Deleted = o.deletions(c, counted)
 		}
 	}
-	for _, c := range o.before.Clusters { // the brake counts all objects, not only the compared ones
-		why := brake.TooMuch(len(counted[c.Name]), len(c.Objects))
+	for _, c := range o.before.Clusters { // the limit is a share of all objects, not only the compared ones
+		why := limit.TooMuch(len(counted[c.Name]), len(c.Objects))
 		for _, blocked := range counted[c.Name] {
 			*blocked = why
 		}

@@ -42,9 +42,9 @@ func (d *Document) Validate() error {
 	return nil
 }
 
-// hold records in a ledger that the placements hold their clusters of an earlier plan, except for clusters that are
-// leaving the fleet. That includes placements that are gone.
-func (d *Document) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bool, now time.Time) {
+// bind records in a ledger that the placements are bound to their clusters of an earlier plan, except to clusters that
+// are leaving the fleet. That includes placements that are gone.
+func (d *Document) bind(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bool, now time.Time) {
 	specs := map[api.PlacementKey]*hub.Placement{}
 	for _, p := range s.Placements {
 		specs[p.Key] = p
@@ -73,7 +73,7 @@ func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 	for _, r := range p.Renames {
 		l.Rename(r)
 	}
-	holders := d.holders()
+	owners := d.owners()
 	for pl := range p.Placements.Values() {
 		record := l.Placement(pl.Key)
 		switch {
@@ -96,8 +96,8 @@ func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 			l.Bind(pl.Key, b)
 			var claims ledger.Deviation
 			for _, m := range c.Content.Manifests {
-				if holder, held := holders[holding{b.Cluster, m.ID}]; held && holder != pl.Key {
-					claims.Yields = append(claims.Yields, ledger.Yield{ID: m.ID, To: holder})
+				if owner, owned := owners[objectOn{b.Cluster, m.ID}]; owned && owner != pl.Key {
+					claims.Yields = append(claims.Yields, ledger.Yield{ID: m.ID, To: owner})
 				}
 			}
 			slices.SortFunc(claims.Yields, func(a, b ledger.Yield) int { return a.ID.Compare(b.ID) })
@@ -115,8 +115,8 @@ func forgetContent(l *ledger.Ledger, key api.PlacementKey) {
 	}
 }
 
-// holdings returns the objects that each placement selected and has on at least one cluster.
-func (d *Document) holdings() map[api.PlacementKey][]api.ID {
+// owned returns the objects that each placement selected and has on at least one cluster.
+func (d *Document) owned() map[api.PlacementKey][]api.ID {
 	out := map[api.PlacementKey][]api.ID{}
 	for _, p := range d.Placements {
 		key := p.key()
@@ -125,8 +125,8 @@ func (d *Document) holdings() map[api.PlacementKey][]api.ID {
 			out[key] = append(out[key], api.ID{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name})
 		}
 	}
-	for held, key := range d.holders() {
-		out[key] = append(out[key], held.id)
+	for o, key := range d.owners() {
+		out[key] = append(out[key], o.id)
 	}
 	return out
 }
@@ -162,23 +162,23 @@ func (d *Document) renamed(renames []ledger.Rename) *Document {
 	return &out
 }
 
-// A holding identifies an object on a cluster.
-type holding struct {
+// An objectOn identifies an object on a cluster.
+type objectOn struct {
 	cluster string
 	id      api.ID
 }
 
-// holders returns the placement that each object belongs to.
-func (d *Document) holders() map[holding]api.PlacementKey {
+// owners returns the placement that each object belongs to.
+func (d *Document) owners() map[objectOn]api.PlacementKey {
 	keys := map[string]api.PlacementKey{}
 	for _, p := range d.Placements {
 		keys[p.Key()] = p.key()
 	}
-	out := map[holding]api.PlacementKey{}
+	out := map[objectOn]api.PlacementKey{}
 	for _, c := range d.Clusters {
 		for _, o := range c.Objects {
 			if key, known := keys[o.Placement]; known {
-				out[holding{c.Name, o.ID()}] = key
+				out[objectOn{c.Name, o.ID()}] = key
 			}
 		}
 	}

@@ -184,7 +184,7 @@ func TestEarlierPlanInTheLedger(t *testing.T) {
 		with(on("crp/new"), func(p *Placement) { p.Unclear = "why" }),
 	}}
 	l := ledger.New()
-	d.hold(l, head, map[string]bool{"a": true}, noon)
+	d.bind(l, head, map[string]bool{"a": true}, noon)
 	var got []string
 	for _, key := range l.Placements() {
 		record := l.Placement(key)
@@ -207,7 +207,7 @@ func TestEarlierPlanInTheLedger(t *testing.T) {
 
 // The objects that a placement of an earlier plan holds are those that it selected and those that it
 // has on a cluster, and not those of other placements.
-func TestHoldingsOfAnEarlierPlan(t *testing.T) {
+func TestOwnedObjectsOfAnEarlierPlan(t *testing.T) {
 	web := with(on("crp/web", "a"), func(p *Placement) {
 		p.SelectedResources = []Resource{{Version: "v1", Kind: "Namespace", Name: "web"}}
 	})
@@ -215,7 +215,7 @@ func TestHoldingsOfAnEarlierPlan(t *testing.T) {
 		{Name: "a", Objects: []Object{object("one", "crp/web"), object("two", "crp/unknown")}},
 		{Name: "b", Objects: []Object{object("three", "crp/web")}},
 	}}
-	got := d.holdings()
+	got := d.owned()
 	var names []string
 	for _, id := range got[web.key()] {
 		names = append(names, id.String())
@@ -245,8 +245,8 @@ func TestSettledLedger(t *testing.T) {
 	}
 	before := first.Describe()
 	in := healthy(snapshot(t, "v2", objects+"place new of shop\nplace also of web\n"), noon)
-	before.hold(in.Ledger, in.InForce, nil, noon)
-	in.Holdings, in.Lost = before.holdings(), map[string]error{"v1": errNotRead}
+	before.bind(in.Ledger, in.InForce, nil, noon)
+	in.Owned, in.Lost = before.owned(), map[string]error{"v1": errNotRead}
 	p := plan.Resolve(in)
 	before.renamed(p.Renames).settle(in.Ledger, p)
 	for name, want := range map[string]string{"new": "latest", "also": "latest", "gone": "unknown", "old": "unknown"} {

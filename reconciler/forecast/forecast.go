@@ -129,8 +129,8 @@ func Of(in Input) (*Forecast, error) {
 		}
 	}
 	if before := in.Before; before != nil {
-		before.hold(input.Ledger, o.Snapshot, leaving, input.Now)
-		input.Holdings = before.holdings()
+		before.bind(input.Ledger, o.Snapshot, leaving, input.Now)
+		input.Owned = before.owned()
 		if before.Commit != o.Snapshot.Commit.Hash {
 			input.Lost = map[string]error{before.Commit: errors.New("only the names of its objects are known")}
 		}

@@ -45,7 +45,7 @@ func load(t *testing.T, loader *hub.Loader, commit, text string) *hub.Snapshot {
 	return s
 }
 
-// limit is a Brake that holds more than this number of deletions on a cluster.
+// limit is a DeletionLimit that blocks more than this number of deletions on a cluster.
 type limit int
 
 func (n limit) TooMuch(deleted, _ int) string {

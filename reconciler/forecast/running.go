@@ -32,30 +32,30 @@ func NewRunning(inForce *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
 	return r
 }
 
-// holdings returns the objects of the placements that a snapshot no longer has, which are needed to detect renames.
+// owned returns the objects of the placements that a snapshot no longer has, which are needed to detect renames.
 // known is false if the content of any of them is unknown.
-func (r *Running) holdings(s *hub.Snapshot) (held map[api.PlacementKey][]api.ID, known bool) {
+func (r *Running) owned(s *hub.Snapshot) (owned map[api.PlacementKey][]api.ID, known bool) {
 	stays := map[api.PlacementKey]bool{}
 	for _, p := range s.Placements {
 		stays[p.Key] = true
 	}
-	held, known = map[api.PlacementKey][]api.ID{}, true
+	owned, known = map[api.PlacementKey][]api.ID{}, true
 	for p := range r.plan.Placements.Values() {
 		if stays[p.Key] || p.Spec == nil && p.Unclear == "" {
 			continue
 		}
-		if ids, ok := heldBy(p); ok {
-			held[p.Key] = ids
+		if ids, ok := objectsOf(p); ok {
+			owned[p.Key] = ids
 		} else {
 			known = false
 		}
 	}
-	return held, known
+	return owned, known
 }
 
-// heldBy returns the objects of a placement on all of its clusters, possibly with duplicates. ok is false if the content
+// objectsOf returns the objects of a placement on all of its clusters, possibly with duplicates. ok is false if the content
 // of a cluster is unknown.
-func heldBy(p *plan.Placement) (ids []api.ID, ok bool) {
+func objectsOf(p *plan.Placement) (ids []api.ID, ok bool) {
 	for i, c := range p.Clusters {
 		content := c.Content
 		if !rendered(p, c) {
@@ -86,9 +86,9 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 }
 
 func (r *Running) forecast(s *hub.Snapshot) (*Forecast, error) {
-	held, known := r.holdings(s)
+	owned, known := r.owned(s)
 	in := plan.Input{
-		InForce: s, Past: map[string]*hub.Snapshot{r.inForce.Commit.Hash: r.inForce}, Lost: r.lost, Ledger: r.ledger, Holdings: held,
+		InForce: s, Past: map[string]*hub.Snapshot{r.inForce.Commit.Hash: r.inForce}, Lost: r.lost, Ledger: r.ledger, Owned: owned,
 		Observed: r.clusters(s), Now: r.now, Memo: r.memo, ShortDecisions: true,
 	}
 	grows := r.grows(s)
@@ -128,7 +128,7 @@ func (r *Running) forecast(s *hub.Snapshot) (*Forecast, error) {
 	if !slices.ContainsFunc(changes.Clusters, func(c ClusterChange) bool { return len(c.Lost) > 0 }) {
 		return o, nil
 	}
-	// Held deletions appear only after every cluster had its turn.
+	// Blocked deletions appear only after every cluster had its turn.
 	in.Ledger, in.Lost = r.newLedger(s)
 	o.before.settle(in.Ledger, o.Plan)
 	in.Memo, o.facts = plan.NewMemo(), facts{}

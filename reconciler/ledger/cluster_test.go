@@ -86,9 +86,9 @@ func TestRefusedNameHoldsNothing(t *testing.T) {
 	holds := []protocol.InventorySeen{{Placement: key, Revision: placement.Revision{Commit: "c1", Hash: "h1"}}}
 	l := New()
 	declares(l, "a", "b")
-	l.Fold(protocol.ClusterSeen{Cluster: "a", At: at(0), Healthy: true, UID: "1", Holds: holds, Owners: []protocol.Owner{}, Claimant: "a"})
-	l.Fold(protocol.ClusterSeen{Cluster: "b", At: at(1), Healthy: true, UID: "1", Holds: holds, Owners: []protocol.Owner{}, Claimant: "a"})
-	if l.Holds("b") || !l.Holds("a") {
+	l.Fold(protocol.ClusterSeen{Cluster: "a", At: at(0), Healthy: true, UID: "1", Inventories: holds, Owners: []protocol.Owner{}, Claimant: "a"})
+	l.Fold(protocol.ClusterSeen{Cluster: "b", At: at(1), Healthy: true, UID: "1", Inventories: holds, Owners: []protocol.Owner{}, Claimant: "a"})
+	if l.HasBinding("b") || !l.HasBinding("a") {
 		t.Fatal("a refused name holds something")
 	}
 	declares(l, "b")
@@ -97,7 +97,7 @@ func TestRefusedNameHoldsNothing(t *testing.T) {
 	}
 	l.RenameCluster("a", "b")
 	e := l.Placement(key).Entry("b")
-	if l.SameAs("b") != "" || l.Cluster("a") != nil || l.Holds("a") || e == nil || !e.Binding.Inherited {
+	if l.SameAs("b") != "" || l.Cluster("a") != nil || l.HasBinding("a") || e == nil || !e.Binding.Inherited {
 		t.Errorf("after the rename: %+v", e)
 	}
 	if m := l.Membership("b"); m.UID != "1" || m.Formerly != "a" {

@@ -172,16 +172,16 @@ func (l *Ledger) rebuild(c *Cluster) (changed bool) {
 	if l.Pending() || l.SameAs(c.Cluster) != "" {
 		return false
 	}
-	holds := c.Holds
-	if c.Holds = nil; len(c.Rivals) > 0 {
+	inventories := c.Inventories
+	if c.Inventories = nil; len(c.Rivals) > 0 {
 		return false
 	}
-	for _, h := range holds {
-		if l.placements[h.Placement] == nil {
-			l.SetPlacement(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Rebuilt: true})
+	for _, inv := range inventories {
+		if l.placements[inv.Placement] == nil {
+			l.SetPlacement(inv.Placement, Placement{Index: -1, Abandon: inv.Abandon, Rebuilt: true})
 		}
-		if l.placements[h.Placement].entries.of(c.Cluster) == nil {
-			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true, WasAvailable: true, Inherited: c.underOtherName()})
+		if l.placements[inv.Placement].entries.of(c.Cluster) == nil {
+			l.Bind(inv.Placement, placement.Binding{Cluster: c.Cluster, Assigned: inv.Revision, AssignedAt: c.At, Risked: true, WasAvailable: true, Inherited: c.underOtherName()})
 			changed = true
 		}
 	}

@@ -18,7 +18,7 @@ func found(cluster string, minute int, owners ...protocol.Owner) protocol.Cluste
 	for range owners {
 		holds = append(holds, protocol.InventorySeen{Placement: web, Revision: v(1)})
 	}
-	return protocol.ClusterSeen{Cluster: cluster, At: at(minute), Healthy: true, Holds: holds, Owners: append([]protocol.Owner{}, owners...)}
+	return protocol.ClusterSeen{Cluster: cluster, At: at(minute), Healthy: true, Inventories: holds, Owners: append([]protocol.Owner{}, owners...)}
 }
 
 // ours returns a ledger of the fleet with this ID; the ID is not known yet if it is empty.

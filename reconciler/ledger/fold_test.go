@@ -168,7 +168,7 @@ func TestProbeKeepsWhatItDidNotLookAt(t *testing.T) {
 func TestObservationsAfterEarlierOnes(t *testing.T) {
 	whole := protocol.ClusterSeen{
 		Cluster: "east", At: at(0), Healthy: true, UID: "u", Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"},
-		Holds: []protocol.InventorySeen{{Placement: web}}, Owners: []protocol.Owner{{ID: "theirs"}},
+		Inventories: []protocol.InventorySeen{{Placement: web}}, Owners: []protocol.Owner{{ID: "theirs"}},
 	}
 	with := func(change func(*protocol.ClusterSeen)) protocol.ClusterSeen {
 		o := whole
@@ -178,7 +178,7 @@ func TestObservationsAfterEarlierOnes(t *testing.T) {
 	for name, test := range map[string]struct{ earlier, later, want protocol.ClusterSeen }{
 		"the later one read nothing": {whole, protocol.ClusterSeen{Cluster: "east", At: at(1), Error: "no answer"}, with(func(o *protocol.ClusterSeen) { o.At, o.Healthy, o.Error = at(1), false, "no answer" })},
 		"it read everything":         {protocol.ClusterSeen{UID: "old", Properties: map[string]string{}, Namespaces: []string{"old"}}, whole, whole},
-		"nothing is there any more":  {whole, protocol.ClusterSeen{Namespaces: []string{}, Holds: []protocol.InventorySeen{}, Owners: []protocol.Owner{}}, protocol.ClusterSeen{UID: "u", Properties: whole.Properties, Namespaces: []string{}, Holds: []protocol.InventorySeen{}, Owners: []protocol.Owner{}}},
+		"nothing is there any more":  {whole, protocol.ClusterSeen{Namespaces: []string{}, Inventories: []protocol.InventorySeen{}, Owners: []protocol.Owner{}}, protocol.ClusterSeen{UID: "u", Properties: whole.Properties, Namespaces: []string{}, Inventories: []protocol.InventorySeen{}, Owners: []protocol.Owner{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.later.After(test.earlier); !reflect.DeepEqual(got, test.want) {
@@ -259,7 +259,7 @@ func TestRebuiltFromWhatClustersHold(t *testing.T) {
 	l := New()
 	old := api.PlacementKey{Name: "old"}
 	holds := func(minute int) protocol.ClusterSeen {
-		return protocol.ClusterSeen{Cluster: "east", At: at(minute), Healthy: true, Holds: []protocol.InventorySeen{
+		return protocol.ClusterSeen{Cluster: "east", At: at(minute), Healthy: true, Inventories: []protocol.InventorySeen{
 			{Placement: web, Revision: v(1)}, {Placement: old, Revision: v(7), Abandon: true},
 		}}
 	}

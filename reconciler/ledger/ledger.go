@@ -112,8 +112,8 @@ func RecordOf(l *Ledger, cluster string) protocol.MemberRecord {
 	return r
 }
 
-// Holds reports whether any placement has a binding of a cluster.
-func (l *Ledger) Holds(cluster string) bool {
+// HasBinding reports whether any placement has a binding of a cluster.
+func (l *Ledger) HasBinding(cluster string) bool {
 	for _, p := range l.placements {
 		if p.entries.of(cluster) != nil {
 			return true

@@ -290,7 +290,7 @@ func TestDecisionsPress(t *testing.T) {
 		}, true},
 		"a condition changed": {func(l *Ledger) { l.SetTransitions(web, "east", map[string]Transition{"Applied": {"True", noon}}) }, false},
 		"a lost placement is there": {func(l *Ledger) {
-			l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(1), Holds: []protocol.InventorySeen{{Placement: quay}}})
+			l.Fold(protocol.ClusterSeen{Cluster: "east", At: at(1), Inventories: []protocol.InventorySeen{{Placement: quay}}})
 		}, true},
 		"a commit is in force": {func(l *Ledger) { l.SetInForce("v2") }, true},
 		"a placement is noted": {func(l *Ledger) { l.SetPlacement(web, Placement{Generation: 2}) }, true},

@@ -97,7 +97,7 @@ func TestInventoriesWaitForTheFleetID(t *testing.T) {
 	l.ResolveID("fresh")
 	e := l.Placement(web).Entry("east")
 	want := placement.Binding{Cluster: "east", Assigned: v(1), AssignedAt: at(2), Risked: true, WasAvailable: true}
-	if e == nil || e.Binding != want || e.Seen != nil || l.Cluster("east").Holds != nil || !l.Urgent() {
+	if e == nil || e.Binding != want || e.Seen != nil || l.Cluster("east").Inventories != nil || !l.Urgent() {
 		t.Fatalf("taken up as %+v, want %+v", e, want)
 	}
 	l.Unbind(web, "east")
@@ -128,21 +128,23 @@ func TestFactsOfAClusterThatCount(t *testing.T) {
 		change func(*protocol.ClusterSeen)
 		want   bool
 	}{
-		"the time":            {func(o *protocol.ClusterSeen) { o.At = at(9) }, false},
-		"an earlier time":     {func(o *protocol.ClusterSeen) { o.At, o.Healthy = at(0), false }, false},
-		"the same time":       {func(o *protocol.ClusterSeen) { o.UID = "other" }, true},
-		"health":              {func(o *protocol.ClusterSeen) { o.Healthy = false }, true},
-		"the error":           {func(o *protocol.ClusterSeen) { o.Error = "no answer" }, true},
-		"what is not read":    {func(o *protocol.ClusterSeen) { o.Unread = "forbidden" }, true},
-		"credentials":         {func(o *protocol.ClusterSeen) { o.Unrenewed = "expired" }, true},
-		"a property":          {func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"nodes": "4"} }, true},
-		"unread properties":   {func(o *protocol.ClusterSeen) { o.Properties = nil }, false},
-		"no properties":       {func(o *protocol.ClusterSeen) { o.Properties = map[string]string{} }, true},
-		"a namespace":         {func(o *protocol.ClusterSeen) { o.Namespaces = []string{"web", "shop"} }, true},
-		"unread namespaces":   {func(o *protocol.ClusterSeen) { o.Namespaces = nil }, false},
-		"an owner":            {func(o *protocol.ClusterSeen) { o.Owners = []protocol.Owner{{ID: "theirs"}} }, true},
-		"an inventory":        {func(o *protocol.ClusterSeen) { o.Holds = []protocol.InventorySeen{{Placement: quay}} }, true},
-		"a known inventory":   {func(o *protocol.ClusterSeen) { o.Holds = []protocol.InventorySeen{{Placement: web, Revision: v(7)}} }, false},
+		"the time":          {func(o *protocol.ClusterSeen) { o.At = at(9) }, false},
+		"an earlier time":   {func(o *protocol.ClusterSeen) { o.At, o.Healthy = at(0), false }, false},
+		"the same time":     {func(o *protocol.ClusterSeen) { o.UID = "other" }, true},
+		"health":            {func(o *protocol.ClusterSeen) { o.Healthy = false }, true},
+		"the error":         {func(o *protocol.ClusterSeen) { o.Error = "no answer" }, true},
+		"what is not read":  {func(o *protocol.ClusterSeen) { o.Unread = "forbidden" }, true},
+		"credentials":       {func(o *protocol.ClusterSeen) { o.Unrenewed = "expired" }, true},
+		"a property":        {func(o *protocol.ClusterSeen) { o.Properties = map[string]string{"nodes": "4"} }, true},
+		"unread properties": {func(o *protocol.ClusterSeen) { o.Properties = nil }, false},
+		"no properties":     {func(o *protocol.ClusterSeen) { o.Properties = map[string]string{} }, true},
+		"a namespace":       {func(o *protocol.ClusterSeen) { o.Namespaces = []string{"web", "shop"} }, true},
+		"unread namespaces": {func(o *protocol.ClusterSeen) { o.Namespaces = nil }, false},
+		"an owner":          {func(o *protocol.ClusterSeen) { o.Owners = []protocol.Owner{{ID: "theirs"}} }, true},
+		"an inventory":      {func(o *protocol.ClusterSeen) { o.Inventories = []protocol.InventorySeen{{Placement: quay}} }, true},
+		"a known inventory": {func(o *protocol.ClusterSeen) {
+			o.Inventories = []protocol.InventorySeen{{Placement: web, Revision: v(7)}}
+		}, false},
 		"an unread UID":       {func(o *protocol.ClusterSeen) { o.UID = "" }, false},
 		"missing permissions": {func(o *protocol.ClusterSeen) { o.Forbidden = []string{"list pods"} }, true},
 	} {
@@ -156,7 +158,7 @@ func TestFactsOfAClusterThatCount(t *testing.T) {
 				t.Errorf("news: %t, want %t", got, test.want)
 			}
 			// An inventory changes a placement, and not the cluster.
-			if got := l.Cluster("east").Version() != version; got != (test.want && o.Holds == nil) {
+			if got := l.Cluster("east").Version() != version; got != (test.want && o.Inventories == nil) {
 				t.Errorf("the version has changed: %t", got)
 			}
 			if !equalities.DeepEqual(copied.ClusterSeen, before.ClusterSeen) {

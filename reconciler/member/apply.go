@@ -40,7 +40,7 @@ type applier struct {
 	owned       owned.View
 	progress    progress.View
 	drift       drift.View
-	brake       *deletionBrake
+	blocker     *deletionBlocker
 	drifts      *driftRecorder
 	inventories *inventories
 	record      *recorder

@@ -54,8 +54,8 @@ type Config struct {
 	// Memory is what all agents share for large answers, and for what they keep of clusters; nil means no
 	// common limit.
 	Memory *memory.Pool
-	// Brake limits the deletions without a user's consent.
-	Brake Brake
+	// DeletionLimit limits the deletions without a user's consent.
+	DeletionLimit DeletionLimit
 	// Probe is the time between two probes; default 10 s.
 	Probe time.Duration
 	// Observe is the time between two observations of nodes and pods; default 1 min.
@@ -84,7 +84,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Concurrency = cmp.Or(c.Concurrency, 8)
-	c.Brake = cmp.Or(c.Brake, Brake{Percent: 30, Objects: 10})
+	c.DeletionLimit = cmp.Or(c.DeletionLimit, DeletionLimit{Percent: 30, Objects: 10})
 	c.Probe = cmp.Or(c.Probe, 10*time.Second)
 	c.Observe = cmp.Or(c.Observe, time.Minute)
 	c.Sweep = cmp.Or(c.Sweep, 6*time.Hour)
@@ -108,17 +108,17 @@ func (c Config) readOnly() Config {
 	return c
 }
 
-// A Brake limits how much is deleted at once without a user's consent. Deletions are blocked if
+// A DeletionLimit limits how much is deleted at once without a user's consent. Deletions are blocked if
 // they are more than Objects, and also more than Percent of all objects of the fleet on the
 // cluster. Independently of their number, those that a work blocks are blocked, and those of
 // namespaces, CustomResourceDefinitions and volume claims with content.
-type Brake struct{ Percent, Objects int }
+type DeletionLimit struct{ Percent, Objects int }
 
 // TooMuch returns why going deletions of total objects are too many at once; empty if they are
 // not.
-func (b Brake) TooMuch(going, total int) string {
-	if going <= b.Objects || going*100 <= total*b.Percent {
+func (l DeletionLimit) TooMuch(going, total int) string {
+	if going <= l.Objects || going*100 <= total*l.Percent {
 		return ""
 	}
-	return fmt.Sprintf("deleting %d of the %d objects that gitfleet has on this cluster is more than %d %%", going, total, b.Percent)
+	return fmt.Sprintf("deleting %d of the %d objects that gitfleet has on this cluster is more than %d %%", going, total, l.Percent)
 }

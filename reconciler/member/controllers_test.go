@@ -36,7 +36,7 @@ type controlled struct {
 	agent   *member.Agent
 	cancel  context.CancelFunc
 	done    chan struct{}
-	brake   member.Brake
+	limit   member.DeletionLimit
 	// recorded is the drift that the next agent knows of.
 	recorded map[api.PlacementKey][]protocol.Drift
 
@@ -61,9 +61,9 @@ func newControlled(t *testing.T) *controlled {
 func (c *controlled) start(works ...*work.Work) {
 	c.agent = member.New(member.Config{
 		Name: "east", Fleet: "prod", Encoder: apply.NewEncoder("prod", "https://git.example.com/fleet"),
-		Connect: func(context.Context) (*rest.Config, error) { return c.config, nil },
-		Log:     slog.New(slog.NewTextHandler(c.t.Output(), nil)),
-		Brake:   c.brake,
+		Connect:       func(context.Context) (*rest.Config, error) { return c.config, nil },
+		Log:           slog.New(slog.NewTextHandler(c.t.Output(), nil)),
+		DeletionLimit: c.limit,
 		Report: func(o protocol.Observation) {
 			w, ok := o.(protocol.WorkSeen)
 			if !ok {

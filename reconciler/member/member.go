@@ -8,7 +8,7 @@
 //     observer takes what watches have reported (recordChanges), and notes objects whose values have to be compared.
 //   - It decides. For each object the applier gathers what is known (facts), and decide.Apply says what is done, or why nothing is.
 //     drift.Of says whether it has drifted, and the driftRecorder what is done about that. decide.Delete decides about an object
-//     that is no longer wanted, after the brake has looked at all deletions together.
+//     that is no longer wanted, after the deletionBlocker has looked at all deletions together.
 //   - It acts. An apply.Executor carries out the task of one object with as few requests as possible, and returns an outcome. It
 //     changes no state, so that several run at a time. The pruner deletes (a removal), and recreate.go replaces (a recreation).
 //   - It records. The recorder takes these outcomes: what is known of the object, its entry in the inventory, drift, the history,
@@ -30,7 +30,7 @@
 //	values.go, prune.go, recreate.go        values compared, also by sweeps; objects deleted and replaced
 //	apply.go, observer.go                   objects applied; changes from the watches
 //	record.go, journal.go, inventories.go   what is known afterwards, and stored
-//	drift.go, brake.go                      what is done about drift, and which deletions are blocked
+//	drift.go, blockeddeletion.go            what is done about drift, and which deletions are blocked
 //	cluster.go, config.go, metrics.go       the cluster, settings and metrics
 //
 // One goroutine, that of Run, owns all state. What several parts read is kept by one of them, and the others have a read-only view of
@@ -44,8 +44,8 @@
 //	deletion.Log       deletions to be reported         kept by the journal
 //
 // Each method of progress.State, owned.State or drift.State records one thing that has happened. Other parts call it through the part
-// that keeps the state, such as record.progress.RetryAll. The brake keeps which deletions are blocked, and the recorder tells it what
-// became of them.
+// that keeps the state, such as record.progress.RetryAll. The deletionBlocker keeps which deletions are blocked, and the recorder tells
+// it what became of them.
 package member
 
 import (
@@ -151,7 +151,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		}
 	}
 	s.rememberSetBack(s.store.SetBack())
-	s.reportHoldings()
+	s.reportInventories()
 	s.introduced = true
 	return s, nil
 }

@@ -44,7 +44,7 @@ func TestNewWorksLeaveNothingUndone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 0))
 				running, restarted := newControlled(t), newControlled(t)
-				running.brake.Percent, restarted.brake.Percent = 10, 10
+				running.limit.Percent, restarted.limit.Percent = 10, 10
 				f := newWanted(random)
 				for step := range 12 {
 					works := f.next(t)

@@ -56,7 +56,7 @@ func (s *session) observeOnly(ctx context.Context, woken wakeReason) error {
 		if err := s.inventories.load(ctx); err != nil {
 			return reconnect(err)
 		}
-		s.reportHoldings()
+		s.reportInventories()
 	}
 	s.logClaimant(s.store, s.health.UID)
 	s.observingOnly = s.store.ClaimedByOther()

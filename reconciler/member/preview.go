@@ -125,7 +125,7 @@ func (p *Preview) changes(ctx context.Context, tasks []apply.Task, look func(con
 	}
 	gone, err := p.removals(ctx, recreated)
 	for i, c := range changes {
-		if b, blocked := p.s.brake.blocked[c.ID]; blocked && c.Effect == Recreates {
+		if b, blocked := p.s.blocker.blocked[c.ID]; blocked && c.Effect == Recreates {
 			changes[i].Message = (&decide.BlockedError{Why: b.why}).Error()
 		}
 	}
@@ -180,7 +180,7 @@ func (p *Preview) removals(ctx context.Context, recreated []api.ID) ([]Change, e
 			}
 		}
 	}
-	p.s.brake.decide(ids, func(st owned.Stale) bool { return p.s.brake.deletesLive(st, there[st.ID()]) }, recreated)
+	p.s.blocker.decide(ids, func(st owned.Stale) bool { return p.s.blocker.deletesLive(st, there[st.ID()]) }, recreated)
 	slices.SortFunc(stales, func(a, b owned.Stale) int { return work.DeleteOrder(a.ID(), b.ID()) })
 	var out []Change
 	for _, st := range stales {
@@ -191,7 +191,7 @@ func (p *Preview) removals(ctx context.Context, recreated []api.ID) ([]Change, e
 
 func (p *Preview) removal(ctx context.Context, st owned.Stale, l *observed.Object) Change {
 	c := Change{ID: st.ID(), Placement: st.Placement(), Effect: Deletes}
-	facts := decide.Stale{Released: p.s.brake.releases(st, l), Allowed: p.s.owned.DeletionAllowed(st), Blocked: p.s.brake.blocked[c.ID].why}
+	facts := decide.Stale{Released: p.s.blocker.releases(st, l), Allowed: p.s.owned.DeletionAllowed(st), Blocked: p.s.blocker.blocked[c.ID].why}
 	step, kept := decide.Delete(facts)
 	if step == decide.Look {
 		r, _ := p.s.kinds.Of(st.Item.GroupVersionKind())

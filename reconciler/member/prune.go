@@ -30,7 +30,7 @@ type pruner struct {
 	desired.View
 	owned       owned.View
 	progress    progress.View
-	brake       *deletionBrake
+	blocker     *deletionBlocker
 	inventories *inventories
 	record      *recorder
 	content     *content.Checker
@@ -66,7 +66,7 @@ func (p *pruner) due(st owned.Stale) bool {
 		return true
 	}
 	f, failed := p.progress.Failure(st.ID())
-	return !p.brake.stillBlocked(st.Item) && (!failed || !time.Now().Before(f.Next) || !p.mayExist(st.Item))
+	return !p.blocker.stillBlocked(st.Item) && (!failed || !time.Now().Before(f.Next) || !p.mayExist(st.Item))
 }
 
 // remove removes an object.
@@ -134,7 +134,7 @@ func (p *pruner) result(ctx context.Context, st owned.Stale, requested history.E
 
 // describe adds what is known of a stale object that exists.
 func (p *pruner) describe(facts *decide.Stale, st owned.Stale, l *observed.Object) {
-	facts.Released, facts.Deleting, facts.Allowed = p.brake.releases(st, l), l.Terminating, p.owned.DeletionAllowed(st)
+	facts.Released, facts.Deleting, facts.Allowed = p.blocker.releases(st, l), l.Terminating, p.owned.DeletionAllowed(st)
 	if facts.Released || facts.Deleting {
 		return
 	}
@@ -146,11 +146,11 @@ func (p *pruner) describe(facts *decide.Stale, st owned.Stale, l *observed.Objec
 	}
 }
 
-// containersOf is that of the brake, which goes through the whole inventory, once for each placement.
+// containersOf is that of the blocker, which goes through the whole inventory, once for each placement.
 func (p *pruner) containersOf(inv inventory.View) []api.ID {
 	with, known := p.containers[inv.Placement()]
 	if !known {
-		with = p.brake.containersOf(inv)
+		with = p.blocker.containersOf(inv)
 		p.containers[inv.Placement()] = with
 	}
 	return with
@@ -231,14 +231,14 @@ func (p *pruner) awaited(o deletion.Object) bool {
 	if !found || !inv.Has(o.ID) {
 		return false
 	}
-	if _, blocked := p.brake.blocked[o.ID]; blocked {
+	if _, blocked := p.blocker.blocked[o.ID]; blocked {
 		return false
 	}
 	it, l := inv.Of(o.ID), p.live.Of(o.ID)
 	if l == nil {
 		return p.mayExist(it)
 	}
-	return l.Fleet == p.cfg.Fleet && !p.brake.releases(owned.Stale{Inventory: inv, Item: it}, l)
+	return l.Fleet == p.cfg.Fleet && !p.blocker.releases(owned.Stale{Inventory: inv, Item: it}, l)
 }
 
 // mayExist reports whether an object exists, or no watch reports whether it does.

@@ -427,7 +427,7 @@ func TestRemovals(t *testing.T) {
 			if want := slices.DeleteFunc([]history.Event{test.event}, func(e history.Event) bool { return e == "" }); !slices.Equal(events, want) {
 				t.Errorf("history: %v, want %v", events, want)
 			}
-			if got := f.brake.blocked[it.ID()].why; got != test.held {
+			if got := f.blocker.blocked[it.ID()].why; got != test.held {
 				t.Errorf("held: %q, want %q", got, test.held)
 			}
 		})

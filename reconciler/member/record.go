@@ -39,7 +39,7 @@ type recorder struct {
 	owned       owned.View
 	inventories *inventories
 	progress    *progress.State
-	brake       *deletionBrake
+	blocker     *deletionBlocker
 	drifts      *driftRecorder
 	history     *journal
 	// objects are the objects that are known to exist, which other parts only read, and counted is what of them counts for the
@@ -109,7 +109,7 @@ func (r *recorder) outcome(o apply.Outcome, touched map[api.PlacementKey]bool) {
 		r.kindUnserved(o.GVK())
 	}
 	if f, _ := r.progress.View().Failure(id); o.Written != nil && f.Recreate {
-		r.brake.unblock(id) // the object no longer has to be recreated
+		r.blocker.unblock(id) // the object no longer has to be recreated
 	}
 	if o.Err == nil && !o.Gone && o.Cond.Reason != api.AppliedWithFailedDriftDetection && r.verifies(o.Object) {
 		r.progress.Verified(id, r.live.OwnershipState(id))
@@ -312,9 +312,9 @@ func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 	}
 	switch kept := o.kept.(type) {
 	case *decide.BlockedError:
-		r.brake.block(id, kept.Why)
+		r.blocker.block(id, kept.Why)
 	case *decide.ContentError:
-		r.brake.blockAndRecheck(id, kept.Why)
+		r.blocker.blockAndRecheck(id, kept.Why)
 	case *decide.OrderError:
 		r.progress.DeletionWaits(progress.Deletion{ID: id, Placement: p}, kept.First)
 	}
@@ -330,7 +330,7 @@ func (r *recorder) removal(o removal, touched map[api.PlacementKey]bool) {
 			r.progress.Settled(id)
 		}
 		if !o.PassesOn() {
-			r.brake.unblock(id)
+			r.blocker.unblock(id)
 		}
 		touched[p] = true
 		faults.At("pruned")

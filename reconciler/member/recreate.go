@@ -28,7 +28,7 @@ func (a *applier) recreate(ctx context.Context, tasks []apply.Task, touched map[
 	if len(due) == 0 {
 		return
 	}
-	a.brake.blockRecreations()
+	a.blocker.blockRecreations()
 	var gone []apply.Task
 	for _, t := range due {
 		if ctx.Err() != nil || a.conn.CutOff() {
@@ -48,7 +48,7 @@ func (a *applier) recreate(ctx context.Context, tasks []apply.Task, touched map[
 // deleteForRecreation deletes the object of a task.
 func (a *applier) deleteForRecreation(ctx context.Context, t apply.Task) recreation {
 	o := recreation{Task: t, result: connection.AlreadyGone}
-	if b, blocked := a.brake.blocked[t.Manifest.ID]; blocked {
+	if b, blocked := a.blocker.blocked[t.Manifest.ID]; blocked {
 		o.blocked = b.why
 		return o
 	}

@@ -153,7 +153,7 @@ func changedOne(asks bool) *work.Manifest {
 func recreatingAt(t *testing.T, h http.Handler, uid types.UID) (s *session, events *[]history.Entry) {
 	t.Helper()
 	s, events = sessionAt(t, h), &[]history.Entry{}
-	s.cfg.Encoder, s.cfg.Brake, s.record.fresh, s.retry = apply.NewEncoder("prod", ""), Brake{100, 100}, map[string]bool{}, time.NewTimer(time.Hour)
+	s.cfg.Encoder, s.cfg.DeletionLimit, s.record.fresh, s.retry = apply.NewEncoder("prod", ""), DeletionLimit{100, 100}, map[string]bool{}, time.NewTimer(time.Hour)
 	s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 	s.holding(oneManifest(), web)
 	it := *s.inventory(web).Items.Of(oneManifest().ID)
@@ -181,7 +181,7 @@ func TestRecreation(t *testing.T) {
 		another bool   // the object was replaced since it was applied
 		notes   string // annotations of the live object; ours if empty
 		server  immutableConfigMaps
-		brake   Brake
+		limit   DeletionLimit
 		allowed bool
 		want    []string // expected writes of the object
 		message string   // message of the object if it is not applied
@@ -191,8 +191,8 @@ func TestRecreation(t *testing.T) {
 		"something else is invalid":   {server: immutableConfigMaps{invalid: true}, message: "; it is not deleted to be created anew, since it was not refused only because something is immutable"},
 		"of another placement before": {notes: `"gitfleet.dev/placement":"crp/other"`, message: "data: Forbidden"},
 		"it is to be kept":            {notes: ours + `,"gitfleet.dev/prune":"disabled"`, message: "it is not deleted to be created anew: it has the annotation gitfleet.dev/prune: disabled on the cluster"},
-		"too much at once":            {brake: Brake{10, 0}, message: "its recreation is held: deleting 1 of the 1 objects that gitfleet has on this cluster is more than 10 %"},
-		"a commit allows so much":     {brake: Brake{10, 0}, allowed: true, want: recreated},
+		"too much at once":            {limit: DeletionLimit{10, 0}, message: "its recreation is held: deleting 1 of the 1 objects that gitfleet has on this cluster is more than 10 %"},
+		"a commit allows so much":     {limit: DeletionLimit{10, 0}, allowed: true, want: recreated},
 		"a copy with our marks":       {another: true, message: "it is not deleted to be created anew: it was not applied by this placement"},
 		"a webhook denies it":         {server: immutableConfigMaps{refused: http.StatusForbidden}, want: recreated[:1], message: `it is not deleted to be created anew: dry run of the new object: admission webhook "fixed.example.com" denied the request`},
 		"a webhook keeps it":          {server: immutableConfigMaps{stays: true}, want: recreated[:1], message: `it is not deleted to be created anew: admission webhook "stays.example.com" denied the request`},
@@ -208,7 +208,7 @@ func TestRecreation(t *testing.T) {
 			test.server.ConfigMaps = apiserver.NewConfigMaps()
 			test.server.Stored["one"] = storedOne(cmp.Or(test.notes, ours))
 			s, entries := recreatingAt(t, &test.server, uid)
-			s.cfg.Brake = cmp.Or(test.brake, s.cfg.Brake)
+			s.cfg.DeletionLimit = cmp.Or(test.limit, s.cfg.DeletionLimit)
 			s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}, AllowDelete: test.allowed}})
 			s.processPrepared(t.Context(), map[api.ID]bool{id: true})
 
@@ -228,7 +228,7 @@ func TestRecreation(t *testing.T) {
 			if going := strings.Contains(test.message, "is being deleted"); state.Pending != going {
 				t.Errorf("pending: %t, want %t", state.Pending, going)
 			}
-			if held := s.brake.blocked[id].why != ""; held != strings.Contains(test.message, "held") {
+			if held := s.blocker.blocked[id].why != ""; held != strings.Contains(test.message, "held") {
 				t.Errorf("held: %t", held)
 			}
 			want, hash := []history.Event{history.Failed}, oneManifest().Hash
@@ -372,15 +372,15 @@ func TestComparisonsReleaseNoBlockedDeletion(t *testing.T) {
 	server := apiserver.NewConfigMaps()
 	server.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
 	s, _ := recreatingAt(t, server, "uid of one")
-	s.cfg.Brake = Brake{10, 0}
+	s.cfg.DeletionLimit = DeletionLimit{10, 0}
 	s.setWorks([]*work.Work{{Placement: web}, {Placement: compares, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
 	ids := map[api.ID]bool{m.ID: true}
-	s.brake.decide(ids, s.brake.deletes, s.brake.recreations())
-	if s.brake.blocked[m.ID].why == "" {
+	s.blocker.decide(ids, s.blocker.deletes, s.blocker.recreations())
+	if s.blocker.blocked[m.ID].why == "" {
 		t.Fatal("the deletion is not held")
 	}
 	s.processPrepared(t.Context(), ids)
-	if s.brake.blocked[m.ID].why == "" || slices.Contains(server.Writes, "DELETE one") {
-		t.Errorf("held: %q, requests: %q", s.brake.blocked[m.ID].why, server.Writes)
+	if s.blocker.blocked[m.ID].why == "" || slices.Contains(server.Writes, "DELETE one") {
+		t.Errorf("held: %q, requests: %q", s.blocker.blocked[m.ID].why, server.Writes)
 	}
 }

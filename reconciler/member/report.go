@@ -34,7 +34,7 @@ type reporter struct {
 	desired.View
 	owned    owned.View
 	progress progress.View
-	brake    *deletionBrake
+	blocker  *deletionBlocker
 	drift    drift.View
 	drifts   *driftRecorder
 	record   *recorder
@@ -98,7 +98,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	unusual.Drifts = r.drift.List(p)
 	unusual.Deletions, o.Wrote = r.record.reported(p)
 	if has {
-		for id, b := range r.brake.blocked {
+		for id, b := range r.blocker.blocked {
 			if inv.Has(id) {
 				unusual.BlockedDeletions = append(unusual.BlockedDeletions, protocol.BlockedDeletion{ID: id, Why: b.why})
 			}
@@ -172,7 +172,7 @@ func (r *reporter) deletionWaits(p api.PlacementKey) []protocol.DeletionWait {
 func (r *reporter) deletionErrors(inv inventory.View) []protocol.DeletionError {
 	var out []protocol.DeletionError
 	for id, f := range r.progress.Failures() {
-		if _, blocked := r.brake.blocked[id]; f.NotDeleted != "" && !blocked && inv.Has(id) {
+		if _, blocked := r.blocker.blocked[id]; f.NotDeleted != "" && !blocked && inv.Has(id) {
 			out = append(out, protocol.DeletionError{ID: id, Message: f.NotDeleted})
 		}
 	}

@@ -221,7 +221,7 @@ func TestReportedDeletionErrors(t *testing.T) {
 		s.record.progress.Fail(cm(name), progress.Failure{NotDeleted: "denied"})
 	}
 	s.record.progress.Fail(cm("cm-3"), progress.Failure{Cond: diff.ApplyFailed(diff.Apply, errors.New("no"))})
-	s.brake.blocked[cm("cm-1")] = blockedDeletion{why: "too many"}
+	s.blocker.blocked[cm("cm-1")] = blockedDeletion{why: "too many"}
 	want := []protocol.DeletionError{{ID: cm("cm-0"), Message: "denied"}, {ID: cm("cm-2"), Message: "denied"}}
 	if got := s.reporter.deletionErrors(s.inventory(web).View()); !slices.Equal(got, want) {
 		t.Errorf("reported: %v, want %v", got, want)

@@ -45,7 +45,7 @@ type session struct {
 	inventories *inventories
 	history     *journal
 	drifts      *driftRecorder
-	brake       *deletionBrake
+	blocker     *deletionBlocker
 	record      *recorder
 	applier     *applier
 	pruner      *pruner
@@ -100,24 +100,24 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.inventories = &inventories{cluster: c, View: v, owned: has, progress: p}
 	s.history = &journal{cluster: c, View: v, deletions: a.deletions}
 	s.drifts = &driftRecorder{cluster: c, View: v, progress: p, state: a.drifted, drift: d}
-	s.brake = &deletionBrake{cluster: c, View: v, owned: o, progress: p, blocked: map[api.ID]blockedDeletion{}}
+	s.blocker = &deletionBlocker{cluster: c, View: v, owned: o, progress: p, blocked: map[api.ID]blockedDeletion{}}
 	s.record = &recorder{
-		cluster: c, View: v, owned: o, progress: toDo, inventories: s.inventories, brake: s.brake, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects,
+		cluster: c, View: v, owned: o, progress: toDo, inventories: s.inventories, blocker: s.blocker, drifts: s.drifts, history: s.history, superseded: &a.superseded, objects: objects,
 		ended: map[api.PlacementKey]bool{}, fresh: map[string]bool{}, written: &a.written,
 	}
 	c.store = inventory.NewStore(conn, a.membership, inventory.Config{
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: c.live, Record: s.record.setLive, Serials: &a.serials, Log: cfg.Log,
 	})
 	s.observer = &observer{cluster: c, View: v, owned: o, progress: p, record: s.record}
-	s.applier = &applier{cluster: c, View: v, owned: o, progress: p, drift: d, brake: s.brake, drifts: s.drifts, inventories: s.inventories, record: s.record}
+	s.applier = &applier{cluster: c, View: v, owned: o, progress: p, drift: d, blocker: s.blocker, drifts: s.drifts, inventories: s.inventories, record: s.record}
 	s.pruner = &pruner{
-		cluster: c, View: v, owned: o, progress: p, brake: s.brake, inventories: s.inventories, record: s.record,
+		cluster: c, View: v, owned: o, progress: p, blocker: s.blocker, inventories: s.inventories, record: s.record,
 		content: &content.Checker{Conn: conn, Fleet: cfg.Fleet, Owns: o.IsListed, Timeout: cfg.Timeout},
 	}
 	s.values = &valueChecker{cluster: c, View: v, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, View: v, owned: o, progress: p, drift: d, brake: s.brake, drifts: s.drifts, record: s.record, serials: &a.serials,
+		cluster: c, View: v, owned: o, progress: p, drift: d, blocker: s.blocker, drifts: s.drifts, record: s.record, serials: &a.serials,
 	}
 	return s
 }
@@ -208,7 +208,7 @@ func (s *session) reschedule() {
 	for _, f := range s.progress.Failures() {
 		first = retry.Earlier(first, f.Next)
 	}
-	for _, b := range s.brake.blocked {
+	for _, b := range s.blocker.blocked {
 		if !b.next.IsZero() {
 			first = retry.Earlier(first, b.next)
 		}
@@ -255,23 +255,23 @@ const inventoryRetry = 2 * time.Second
 // watch reports.
 const unfollowedInterval = 30 * time.Second
 
-// reportCluster reports the cluster as the last probe and the inventories show it. holds are the
-// inventories, if they were just read.
-func (s *session) reportCluster(holds ...protocol.InventorySeen) {
+// reportCluster reports the cluster as the last probe and the inventories show it. inventories are
+// those, if they were just read.
+func (s *session) reportCluster(inventories ...protocol.InventorySeen) {
 	seen := s.seen(s.health)
 	if seen.Restored = s.takeRestore(); seen.Restored.Why != "" {
 		s.drifts.state.ClusterRestored()
 	}
-	seen.At, seen.Owners, seen.Claimant, seen.Holds = time.Now(), s.store.Owners(), s.store.Claimant(), holds
+	seen.At, seen.Owners, seen.Claimant, seen.Inventories = time.Now(), s.store.Owners(), s.store.Claimant(), inventories
 	s.cfg.Report(seen)
 }
 
-// reportHoldings reports the cluster, and the placements and revisions in its inventories. It is
+// reportInventories reports the cluster, and the placements and revisions in its inventories. It is
 // called after the inventories were read.
-func (s *session) reportHoldings() {
-	var holds []protocol.InventorySeen
+func (s *session) reportInventories() {
+	var all []protocol.InventorySeen
 	for inv := range s.owned.All() {
-		holds = append(holds, protocol.InventorySeen{Placement: inv.Placement(), Revision: inv.Revision(), Abandon: inv.Abandon()})
+		all = append(all, protocol.InventorySeen{Placement: inv.Placement(), Revision: inv.Revision(), Abandon: inv.Abandon()})
 	}
-	s.reportCluster(holds...)
+	s.reportCluster(all...)
 }

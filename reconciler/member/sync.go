@@ -36,7 +36,7 @@ func (s *session) syncWorks(ctx context.Context, before desired.Works) {
 		ids[d.ID] = true // held drift may have come to its end
 	}
 	skipped := s.skipped.Swap(false)
-	if skipped || !s.reconciled || s.postponed || s.unlisted || s.leaving || len(s.brake.blocked) > 0 || len(s.brake.recreations()) > 0 || s.owned.AnyStale() {
+	if skipped || !s.reconciled || s.postponed || s.unlisted || s.leaving || len(s.blocker.blocked) > 0 || len(s.blocker.recreations()) > 0 || s.owned.AnyStale() {
 		s.sync(ctx)
 		return
 	}
@@ -45,7 +45,7 @@ func (s *session) syncWorks(ctx context.Context, before desired.Works) {
 	}
 }
 
-// reconcile reconciles some objects, or everything if ids is nil: only then does the brake decide which deletions are blocked. It reports
+// reconcile reconciles some objects, or everything if ids is nil: only then does the deletionBlocker decide which deletions are blocked. It reports
 // whether the cluster is still ours.
 func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
 	if s.store.ClaimedByOther() {
@@ -69,8 +69,8 @@ func (s *session) reconcile(ctx context.Context, ids map[api.ID]bool) bool {
 		s.saveInventories(ctx, map[api.PlacementKey]bool{}) // an empty inventory may have to be removed
 		s.reschedule()
 	} else if s.prepared(ctx, ids) {
-		if everything { // the brake needs the state from the watches
-			s.brake.decide(ids, s.brake.deletes, s.brake.recreations())
+		if everything { // the blocker needs the state from the watches
+			s.blocker.decide(ids, s.blocker.deletes, s.blocker.recreations())
 		}
 		s.processPrepared(ctx, ids)
 		if s.store.ClaimedByOther() {
@@ -107,7 +107,7 @@ func (s *session) addUnlisted(ctx context.Context) {
 		s.cfg.Log.Warn("not all objects were found that inventories should list; those of other kinds are not deleted", "again", again, "cluster", s.cfg.Name, "err", err)
 	}
 	if s.unlisted = again; s.inventories.add(found) {
-		s.reportHoldings()
+		s.reportInventories()
 	}
 	if !again {
 		for _, p := range s.store.SetBack() {
@@ -143,7 +143,7 @@ func (s *session) processChanges(ctx context.Context) (lost bool, err error) {
 	}
 	s.record.progress.Trust(s.inventories.restore(ctx, touched)...)
 	s.observer.retryWaiting(touched)
-	s.brake.recheckBlocked(touched, s.record.progress.RetryNow)
+	s.blocker.recheckBlocked(touched, s.record.progress.RetryNow)
 	s.process(ctx, touched)
 	s.checkSuspects(ctx)
 	s.reporter.touched(ctx, touched)
@@ -166,7 +166,7 @@ func (s *session) retryDue(ctx context.Context) {
 			due[id] = true
 		}
 	}
-	for id, b := range s.brake.blocked {
+	for id, b := range s.blocker.blocked {
 		if !b.next.IsZero() && !b.next.After(now) {
 			due[id] = true
 		}

@@ -24,9 +24,9 @@ type Input struct {
 	Ledger *ledger.Ledger
 	// Observed overrides what the ledger knows about clusters, by name. Offline plans use it. It may be nil.
 	Observed map[string]placement.Cluster
-	// Holdings are the IDs of the objects of each placement, for a forecast. For a placement that is not in the map they
+	// Owned are the IDs of the objects of each placement, for a forecast. For a placement that is not in the map they
 	// are determined from the commits and Memo. It may be nil.
-	Holdings map[api.PlacementKey][]api.ID
+	Owned map[api.PlacementKey][]api.ID
 	// MaxUnreachable is how many unreachable clusters, or which share of the wanted clusters, a rollout may skip; nil
 	// means all.
 	MaxUnreachable *intstr.IntOrString

@@ -79,12 +79,12 @@ func (pl *planner) candidates() []candidate {
 		if pl.memo.spec(key) != nil || record.Deleted || len(record.Entries()) == 0 {
 			continue
 		}
-		c, held := candidate{key: key}, pl.holdings(key)
+		c, owned := candidate{key: key}, pl.ownedBy(key)
 		for _, p := range added {
 			if p.Key.Namespace != key.Namespace {
 				continue
 			}
-			if selects, uncertain := pl.selectsAny(p, held); selects || uncertain != "" {
+			if selects, uncertain := pl.selectsAny(p, owned); selects || uncertain != "" {
 				c.successors = append(c.successors, successor{p, uncertain})
 			}
 		}
@@ -161,8 +161,8 @@ func named(all []successor) string {
 	return strings.Join(names, " and ")
 }
 
-// holdings are the known objects that a placement holds.
-type holdings struct {
+// ownedObjects are the known objects of a placement.
+type ownedObjects struct {
 	ids map[api.ID]bool
 	// unknown is the reason why there may be others. reading says that a commit is still being loaded, and that they
 	// will be known afterwards.
@@ -170,27 +170,27 @@ type holdings struct {
 	reading bool
 }
 
-// holdings returns the objects that a placement last selected and those that were assigned to its clusters. Planning
+// ownedBy returns the objects that a placement last selected and those that were assigned to its clusters. Planning
 // the placement requests the commits that are missing for that.
-func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
-	if ids, known := pl.Holdings[key]; known {
-		held.ids = make(map[api.ID]bool, len(ids))
+func (pl *planner) ownedBy(key api.PlacementKey) (owned ownedObjects) {
+	if ids, known := pl.Owned[key]; known {
+		owned.ids = make(map[api.ID]bool, len(ids))
 		for _, id := range ids {
-			held.ids[id] = true
+			owned.ids[id] = true
 		}
-		return held
+		return owned
 	}
 	defer func() {
 		if recover() != nil { // planning the placement reports the panic
-			held = holdings{unknown: "because of an internal error it is not known what it holds"}
+			owned = ownedObjects{unknown: "because of an internal error it is not known what it holds"}
 		}
 	}()
 	record := pl.Ledger.Placement(key)
 	pp := placementPlanner{planner: pl, current: &result{placement: &Placement{Key: key, Record: *record}}}
-	held.ids = map[api.ID]bool{}
+	owned.ids = map[api.ID]bool{}
 	add := func(ms []*work.Manifest) {
 		for _, m := range ms {
-			held.ids[m.ID] = true
+			owned.ids[m.ID] = true
 		}
 	}
 	for _, p := range pl.memo.contents[key] {
@@ -206,17 +206,17 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 		case content != nil:
 			add(content.Manifests)
 		case !known && pl.stateOf(b.Assigned.Commit) == commitLoading:
-			held.unknown, held.reading = "commit "+b.Assigned.Commit+", which its content comes from, is still being loaded", true
-		case !known && !held.reading:
-			held.unknown = "commit " + b.Assigned.Commit + ", which its content comes from, cannot be loaded"
+			owned.unknown, owned.reading = "commit "+b.Assigned.Commit+", which its content comes from, is still being loaded", true
+		case !known && !owned.reading:
+			owned.unknown = "commit " + b.Assigned.Commit + ", which its content comes from, cannot be loaded"
 		}
 	}
-	return held
+	return owned
 }
 
 // selectsAny reports whether a new placement selects any of the objects that another one holds. uncertain is the reason why
 // that is not known.
-func (pl *planner) selectsAny(p *hub.Placement, held holdings) (selects bool, uncertain string) {
+func (pl *planner) selectsAny(p *hub.Placement, owned ownedObjects) (selects bool, uncertain string) {
 	defer func() {
 		if recover() != nil {
 			selects, uncertain = false, "because of an internal error it is not known what it selects"
@@ -228,10 +228,10 @@ func (pl *planner) selectsAny(p *hub.Placement, held holdings) (selects bool, un
 		return false, "its resource selectors are invalid"
 	case len(now.renderer.Manifests()) == 0:
 		return false, "selects nothing"
-	case held.reading:
-		return false, held.unknown
-	case slices.ContainsFunc(now.renderer.Manifests(), func(m *work.Manifest) bool { return held.ids[m.ID] }):
+	case owned.reading:
+		return false, owned.unknown
+	case slices.ContainsFunc(now.renderer.Manifests(), func(m *work.Manifest) bool { return owned.ids[m.ID] }):
 		return true, ""
 	}
-	return false, held.unknown
+	return false, owned.unknown
 }

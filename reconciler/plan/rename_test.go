@@ -154,7 +154,7 @@ func TestUncertainRenameMessages(t *testing.T) {
 
 // An offline plan that knows the objects of a placement does not need the commits that they came
 // from.
-func TestHoldingsOfAnOfflinePlan(t *testing.T) {
+func TestOwnedObjectsOfAnOfflinePlan(t *testing.T) {
 	old := api.PlacementKey{Name: "old"}
 	for name, test := range map[string]struct {
 		ids  []api.ID
@@ -166,7 +166,7 @@ func TestHoldingsOfAnOfflinePlan(t *testing.T) {
 	} {
 		s := renameScene(t, "place old of shop\n", "place new of web\n")
 		s.do([]string{"restart"})
-		s.in.Holdings = map[api.PlacementKey][]api.ID{old: test.ids}
+		s.in.Owned = map[api.PlacementKey][]api.ID{old: test.ids}
 		if got := renamesOf(Resolve(s.in)); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}

@@ -253,7 +253,7 @@ func TestClusterIsUnavailableSince(t *testing.T) {
 		}, want: reported},
 		"found in an inventory": {change: func(*ledger.Ledger) *ledger.Ledger {
 			l, o := ledger.New(), health(-60, true)
-			o.Holds = []protocol.InventorySeen{{Placement: key, Revision: revisionTwo}}
+			o.Inventories = []protocol.InventorySeen{{Placement: key, Revision: revisionTwo}}
 			l.Fold(o)
 			l.Fold(unavailable)
 			return l

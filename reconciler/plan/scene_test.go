@@ -402,7 +402,7 @@ func (s *scene) answer(cluster string) protocol.ClusterSeen {
 	o := protocol.ClusterSeen{Cluster: cluster, At: s.in.Now, Healthy: true, Properties: map[string]string{}}
 	if known := s.in.Ledger.Cluster(cluster); known == nil || known.Joined.IsZero() {
 		for _, key := range slices.SortedFunc(maps.Keys(s.holds[cluster]), api.PlacementKey.Compare) {
-			o.Holds = append(o.Holds, protocol.InventorySeen{Placement: key, Revision: s.holds[cluster][key]})
+			o.Inventories = append(o.Inventories, protocol.InventorySeen{Placement: key, Revision: s.holds[cluster][key]})
 		}
 	}
 	return o

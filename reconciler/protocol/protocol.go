@@ -38,9 +38,10 @@ type ClusterSeen struct {
 	// Properties are the observed properties by KubeFleet's names; a missing one is unknown.
 	Properties map[string]string
 	// Unread is why some of the properties or the namespaces could not be read; empty if all were.
-	Unread     string          `json:",omitempty"`
-	Namespaces []string        // of the cluster; nil if they were not read
-	Holds      []InventorySeen // the placements with inventories on the cluster; nil if they were not read
+	Unread     string   `json:",omitempty"`
+	Namespaces []string // of the cluster; nil if they were not read
+	// Inventories are those on the cluster; nil if they were not read.
+	Inventories []InventorySeen `json:"Holds"`
 	// Owners are the fleets that these inventories name. Nil means that they were not read, so
 	// that the previous ones are kept.
 	Owners []Owner `json:",omitzero"`
@@ -340,8 +341,8 @@ func (o ClusterSeen) After(earlier ClusterSeen) ClusterSeen {
 	if o.Namespaces == nil {
 		o.Namespaces = earlier.Namespaces
 	}
-	if o.Holds == nil {
-		o.Holds = earlier.Holds
+	if o.Inventories == nil {
+		o.Inventories = earlier.Inventories
 	}
 	if o.Owners == nil {
 		o.Owners, o.Claimant = earlier.Owners, earlier.Claimant

@@ -102,16 +102,16 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 		}
 	})
 	b.Run("of=pull-request", func(b *testing.B) {
-		brake := member.Brake{Percent: 30, Objects: 10}
+		limit := member.DeletionLimit{Percent: 30, Objects: 10}
 		of := subject{lineURL: func(commit, path string, line int) string { return fmt.Sprint(commit, "/", path, "#L", line) }}
 		loader = hub.NewLoader(hub.Options{}) // a daemon has one for pull requests
 		fleet := forecast.NewRunning(head, s.report.Plan(), s.now)
-		if _, _, err := planMerge(fleet, load(b, base, hash("c")), brake); err != nil {
+		if _, _, err := planMerge(fleet, load(b, base, hash("c")), limit); err != nil {
 			b.Fatal(err)
 		}
 		for n := 0; b.Loop(); n++ {
 			merged := load(b, withChange(b, base, -n), fmt.Sprintf("%040x", 1<<40+n))
-			r, _, err := planMerge(fleet, merged, brake)
+			r, _, err := planMerge(fleet, merged, limit)
 			if t := r.totals(); err != nil || t.changed != 1 || t.clusters != 100 {
 				b.Fatalf("%+v, %v", t, err)
 			}

@@ -64,8 +64,8 @@ type Config struct {
 	Attempt func(commit string) (end func(), err error)
 	// Try runs a trial on a member; nil runs none.
 	Try func(ctx context.Context, t Trial) ([]member.Change, error)
-	// Brake decides which deletions members block.
-	Brake forecast.Brake
+	// DeletionLimit decides which deletions members block.
+	DeletionLimit forecast.DeletionLimit
 	// Fleet is the name of the fleet, and Base the tracked branch.
 	Fleet, Base string
 	// StatusFleet is part of the names of commit statuses, so that fleets that use the same

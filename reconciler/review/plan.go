@@ -109,7 +109,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	if err != nil {
 		return nil, err
 	}
-	r, f, err := planMerge(v.fleet, merged, v.cfg.Brake)
+	r, f, err := planMerge(v.fleet, merged, v.cfg.DeletionLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 
 // planMerge returns the effects of a commit on a fleet, and the forecast that has them. An error is a
 // bug in the program.
-func planMerge(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Brake) (*Result, *forecast.Forecast, error) {
+func planMerge(fleet *forecast.Running, merged *hub.Snapshot, limit forecast.DeletionLimit) (*Result, *forecast.Forecast, error) {
 	f, err := fleet.Forecast(merged)
 	if err != nil {
 		return nil, nil, err
@@ -132,7 +132,7 @@ func planMerge(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Bra
 	if r.Refused != "" {
 		return r, f, nil
 	}
-	_, r.Changes = f.Compared(brake)
+	_, r.Changes = f.Compared(limit)
 	r.Rollouts = f.Rollouts
 	slices.SortStableFunc(r.Changes.Clusters, func(a, b forecast.ClusterChange) int { return len(b.Deleted) - len(a.Deleted) })
 	return r, f, nil

@@ -221,7 +221,7 @@ func (s fakeSource) Commit(_ context.Context, hash string) (gitsource.Commit, er
 
 func newReviewer(f Forge, s Source) *Reviewer {
 	return New(Config{
-		Forge: f, Source: s, Loader: hub.NewLoader(hub.Options{}), Brake: member.Brake{Percent: 30, Objects: 10},
+		Forge: f, Source: s, Loader: hub.NewLoader(hub.Options{}), DeletionLimit: member.DeletionLimit{Percent: 30, Objects: 10},
 		Attempt: func(string) (func(), error) { return func() {}, nil },
 		Fleet:   "prod", Base: "main", Plans: true, Rollouts: true, Interval: time.Minute, Pause: 0,
 		Log: slog.New(slog.DiscardHandler),

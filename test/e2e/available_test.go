@@ -172,7 +172,7 @@ func TestRetainedObjectIsReleased(t *testing.T) {
 // only just started.
 func TestRetainedObjectsDelayNoDeletion(t *testing.T) {
 	t.Parallel()
-	a := newAgent(t, func(cfg *member.Config) { cfg.Brake = member.Brake{Percent: 20, Objects: 2} })
+	a := newAgent(t, func(cfg *member.Config) { cfg.DeletionLimit = member.DeletionLimit{Percent: 20, Objects: 2} })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	ms := []*work.Manifest{configMap(ns, "stays", "a"), configMap(ns, "goes", "a"), configMap(ns, "gone", "a")}
 	for _, name := range []string{"kept-1", "kept-2", "kept-3"} {

@@ -157,9 +157,9 @@ func (a *agent) probe(before bool) (answers bool) {
 		o.Error, o.UID, o.Properties = "", "uid-"+a.name, map[string]string{}
 	}
 	if o.Healthy && !before {
-		o.Holds = []protocol.InventorySeen{}
+		o.Inventories = []protocol.InventorySeen{}
 		for _, key := range slices.SortedFunc(maps.Keys(a.owns), byKey) {
-			o.Holds = append(o.Holds, protocol.InventorySeen{Placement: key, Revision: a.owns[key]})
+			o.Inventories = append(o.Inventories, protocol.InventorySeen{Placement: key, Revision: a.owns[key]})
 		}
 	}
 	a.report(o)

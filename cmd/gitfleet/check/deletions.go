@@ -51,7 +51,7 @@ func unclearFindings(o *forecast.Forecast) []finding {
 
 // examineDeletions finds which deletions of a commit would be blocked and which renames are
 // ambiguous, and says which placements it renames and how much it deletes.
-func examineDeletions(in offline.Input, s *hub.Snapshot, brake member.Brake) (found []finding, text string, err error) {
+func examineDeletions(in offline.Input, s *hub.Snapshot, limit member.DeletionLimit) (found []finding, text string, err error) {
 	o, err := in.Forecast(s)
 	if err != nil {
 		return nil, "", err
@@ -59,7 +59,7 @@ func examineDeletions(in offline.Input, s *hub.Snapshot, brake member.Brake) (fo
 	if why := o.Refusal(); why != "" {
 		return []finding{{problem.Problem{Severity: problem.Error, Message: why}, invalid}}, "", nil
 	}
-	d, _ := o.Compared(brake)
+	d, _ := o.Compared(limit)
 	for _, r := range o.Renames {
 		text += plantext.Rename(r.From.String(), r.To.String()) + "\n"
 	}

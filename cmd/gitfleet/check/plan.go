@@ -82,7 +82,7 @@ Exit codes: 0 no differences from an earlier plan, 1 there are some, 2 error.`,
 			if err != nil {
 				return err
 			}
-			return writeForecast(cmd.OutOrStdout(), o, out, r.Brake)
+			return writeForecast(cmd.OutOrStdout(), o, out, r.DeletionLimit)
 		},
 	}
 	out.Bind(cmd.Flags(), "text")
@@ -109,11 +109,11 @@ func printUnread(w io.Writer, what string, out output.Format, err error) error {
 }
 
 // writeForecast writes the plan. The exit code says whether it differs from an earlier one.
-func writeForecast(w io.Writer, o *forecast.Forecast, out output.Format, brake member.Brake) error {
+func writeForecast(w io.Writer, o *forecast.Forecast, out output.Format, limit member.DeletionLimit) error {
 	if why := o.Refusal(); why != "" {
 		return fmt.Errorf("the commit would be refused: %s", why)
 	}
-	d, changes := o.Compared(brake)
+	d, changes := o.Compared(limit)
 	err := out.Print(w, d, func() string { return plantext.Plan(d, changes) })
 	if err == nil && (!changes.None() || len(d.Recreations) > 0) {
 		return exit.Attention

@@ -68,7 +68,7 @@ func TestExitCodeOfAPlan(t *testing.T) {
 			}
 			for _, format := range []string{"text", "json"} {
 				var b strings.Builder
-				if err := writeForecast(&b, o, formatOf(t, format), member.Brake{}); !errors.Is(err, test.want) {
+				if err := writeForecast(&b, o, formatOf(t, format), member.DeletionLimit{}); !errors.Is(err, test.want) {
 					t.Errorf("%s: %v, want %v", format, err, test.want)
 				}
 				if format == "text" && !strings.Contains(b.String(), test.says) {

@@ -75,7 +75,7 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 			deleted := ""
 			if in.Base = base; snapshot != nil && (base != nil || in.Current != "") {
 				var blocked []finding
-				if blocked, deleted, err = examineDeletions(in, snapshot, r.Brake); err != nil {
+				if blocked, deleted, err = examineDeletions(in, snapshot, r.DeletionLimit); err != nil {
 					return err
 				}
 				found = sortFindings(append(found, blocked...))

@@ -132,7 +132,7 @@ func finalPlan(s *hub.Snapshot, looks []*inspection, fleet protocol.Fleet) *plan
 			l.err = errors.New(why)
 			continue
 		}
-		for _, h := range l.seen.Holds {
+		for _, h := range l.seen.Inventories {
 			in.Ledger.Fold(protocol.WorkSeen{Cluster: l.name, Placement: h.Placement, At: now, WorkState: protocol.WorkState{Revision: h.Revision, Done: true}})
 			if h.Revision.Commit != s.Commit.Hash {
 				in.Lost[h.Revision.Commit] = errNotRead

@@ -95,7 +95,7 @@ func newReviewer(c settings.Config, repo *gitsource.Repo, remotes settings.Remot
 	}
 	guard := crashguard.New(filepath.Join(c.StateDir, "planning.json"), log)
 	return review.New(review.Config{
-		Forge: f, Source: repo, Loader: c.Loader(remotes, log), FetchBase: remotes.Bases.Fetch, FetchChart: remotes.FetchChart, Try: try, Brake: c.Members.Brake(), Fleet: c.FleetName, StatusFleet: statusFleet, Base: c.Source.Branch,
+		Forge: f, Source: repo, Loader: c.Loader(remotes, log), FetchBase: remotes.Bases.Fetch, FetchChart: remotes.FetchChart, Try: try, DeletionLimit: c.Members.DeletionLimit(), Fleet: c.FleetName, StatusFleet: statusFleet, Base: c.Source.Branch,
 		Plans: c.PullRequests.Plans, Rollouts: c.PullRequests.RolloutStatus, ForksLabel: c.PullRequests.ForksLabel,
 		AuthorSetsLabels: c.ForgeConfig().Type.AuthorSetsLabels(),
 		Interval:         c.Forge.Interval.Duration, Pause: min(planPause, c.Forge.Interval.Duration), Log: log,

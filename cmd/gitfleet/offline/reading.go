@@ -24,8 +24,8 @@ import (
 // and the limits in the daemon's configuration.
 type Reader struct {
 	config string
-	// Brake has the limits of the configuration; read sets it.
-	Brake member.Brake
+	// DeletionLimit has the limits of the configuration; read sets it.
+	DeletionLimit member.DeletionLimit
 }
 
 // Bind adds the flags of the configuration to those of a command.
@@ -44,7 +44,7 @@ func (r *Reader) Read(ctx context.Context, flags *pflag.FlagSet, what string) (*
 	if err := cfg.ValidateLimits(); err != nil {
 		return nil, err
 	}
-	r.Brake = cfg.Members.Brake()
+	r.DeletionLimit = cfg.Members.DeletionLimit()
 	if _, err := os.Stat(what); err == nil {
 		return ReadDir(what, cfg.HubOptions())
 	}

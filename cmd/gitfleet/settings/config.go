@@ -254,9 +254,9 @@ func (m *MembersConfig) Sweep() time.Duration {
 	return m.SweepInterval.Duration
 }
 
-// Brake returns the limits above which deletions on a member are held.
-func (m *MembersConfig) Brake() member.Brake {
-	return member.Brake{Percent: m.DeletePercent, Objects: m.DeleteObjects}
+// DeletionLimit returns the limit above which deletions on a member are blocked.
+func (m *MembersConfig) DeletionLimit() member.DeletionLimit {
+	return member.DeletionLimit{Percent: m.DeletePercent, Objects: m.DeleteObjects}
 }
 
 // StatusConfig configures the form of the status.

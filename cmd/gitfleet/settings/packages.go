@@ -212,8 +212,8 @@ func (m MembersConfig) Credentials() (kubeconfig.Sources, error) {
 func (c Config) MemberConfig(name, kubeContext string, credentials kubeconfig.Sources, encoder *apply.Encoder) member.Config {
 	return member.Config{
 		Name: name, Fleet: c.FleetName, Encoder: encoder, Log: slog.New(slog.DiscardHandler),
-		Connect: func(ctx context.Context) (*rest.Config, error) { return credentials.Config(ctx, name, kubeContext) },
-		Brake:   c.Members.Brake(), Concurrency: c.Members.Concurrency, Timeout: c.Members.Timeout.Duration,
+		Connect:       func(ctx context.Context) (*rest.Config, error) { return credentials.Config(ctx, name, kubeContext) },
+		DeletionLimit: c.Members.DeletionLimit(), Concurrency: c.Members.Concurrency, Timeout: c.Members.Timeout.Duration,
 	}
 }
 

@@ -143,7 +143,7 @@ func (w *world) record(o protocol.Observation) {
 	case protocol.ClusterSeen:
 		w.saved.reported[o.Cluster] = true
 		w.saved.recordHealth(o)
-		if w.decided == w.saved && len(o.Holds) > 0 {
+		if w.decided == w.saved && len(o.Inventories) > 0 {
 			w.decided = w.saved.copy() // what was rebuilt is not saved yet
 		}
 		w.saved.recordFleets(o)
@@ -151,7 +151,7 @@ func (w *world) record(o protocol.Observation) {
 		if w.saved.foreign[o.Cluster] && w.decided.head == "" {
 			w.decided = w.decided.withoutCluster(o.Cluster)
 		}
-		for _, h := range o.Holds {
+		for _, h := range o.Inventories {
 			if w.saved.foreign[o.Cluster] {
 				break // it is not known which of it belongs to the fleet
 			}

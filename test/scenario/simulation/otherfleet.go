@@ -85,12 +85,12 @@ func (a *agent) reportCluster() {
 	a.reportedFleet, a.reportedClaim = a.otherFleet, a.claim
 	o := protocol.ClusterSeen{
 		Cluster: a.name, At: a.d.w.now(), Healthy: true, UID: a.uid(), Claimant: a.claim,
-		Properties: map[string]string{}, Namespaces: []string{}, Holds: []protocol.InventorySeen{}, Owners: []protocol.Owner{},
+		Properties: map[string]string{}, Namespaces: []string{}, Inventories: []protocol.InventorySeen{}, Owners: []protocol.Owner{},
 	}
 	for _, key := range a.keys() {
-		o.Holds = append(o.Holds, protocol.InventorySeen{Placement: key, Revision: a.inventories[key].revision, Abandon: a.inventories[key].abandon})
+		o.Inventories = append(o.Inventories, protocol.InventorySeen{Placement: key, Revision: a.inventories[key].revision, Abandon: a.inventories[key].abandon})
 	}
-	if len(o.Holds) > 0 {
+	if len(o.Inventories) > 0 {
 		o.Owners = append(o.Owners, protocol.Owner{ID: ourFleet.ID, Source: ourFleet.Source})
 	}
 	if a.otherFleet != "" {

@@ -26,7 +26,7 @@ func TestRestoredClustersEndAsRendered(t *testing.T) {
 		sc := NewScenario(seed)
 		sc.Mutant = Mutant{Notices: func(o *protocol.ClusterSeen) {
 			if !o.Restored.At.IsZero() {
-				o.Holds = nil
+				o.Inventories = nil
 			}
 		}}
 		v := sc.Run(t, with, false).Violation

@@ -26,8 +26,8 @@ type blockedDeletion struct {
 	tries retry.Backoff
 }
 
-// A deletionBrake knows which deletions are blocked.
-type deletionBrake struct {
+// A deletionBlocker knows which deletions are blocked.
+type deletionBlocker struct {
 	*cluster
 	desired.View
 	owned    owned.View
@@ -39,7 +39,7 @@ type deletionBrake struct {
 // decide decides before a full pass which objects are not deleted: those whose deletion
 // the works block and, if the others and the objects to be recreated are too many, all of these.
 // deletes reports whether a stale object would be deleted without a user's consent.
-func (d *deletionBrake) decide(ids map[api.ID]bool, deletes func(owned.Stale) bool, recreated []api.ID) {
+func (d *deletionBlocker) decide(ids map[api.ID]bool, deletes func(owned.Stale) bool, recreated []api.ID) {
 	before := d.blocked
 	d.blocked = map[api.ID]blockedDeletion{}
 	going, byWork, total := d.deletionsOf(ids, deletes)
@@ -52,8 +52,8 @@ func (d *deletionBrake) decide(ids map[api.ID]bool, deletes func(owned.Stale) bo
 
 // blockIfTooMany blocks some deletions and all recreations if both together are too many at once.
 // total is the number of objects that inventories list.
-func (d *deletionBrake) blockIfTooMany(going []owned.Stale, recreated []api.ID, total int) {
-	why := d.cfg.Brake.TooMuch(len(going)+len(recreated), total)
+func (d *deletionBlocker) blockIfTooMany(going []owned.Stale, recreated []api.ID, total int) {
+	why := d.cfg.DeletionLimit.TooMuch(len(going)+len(recreated), total)
 	if why == "" {
 		return
 	}
@@ -67,7 +67,7 @@ func (d *deletionBrake) blockIfTooMany(going []owned.Stale, recreated []api.ID, 
 
 // deletionsOf returns the stale objects among ids that would be deleted without a user's
 // consent, the reasons why works block those of others, and how many of ids the inventories list.
-func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(owned.Stale) bool) (going []owned.Stale, byWork map[api.ID]string, total int) {
+func (d *deletionBlocker) deletionsOf(ids map[api.ID]bool, deletes func(owned.Stale) bool) (going []owned.Stale, byWork map[api.ID]string, total int) {
 	listing := d.owned.ListingsFor(len(ids))
 	for id := range ids {
 		all := listing(id)
@@ -91,7 +91,7 @@ func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(owned.Stal
 }
 
 // logBlocked logs the deletions that were not blocked before, a line for each reason.
-func (d *deletionBrake) logBlocked(before map[api.ID]blockedDeletion) {
+func (d *deletionBlocker) logBlocked(before map[api.ID]blockedDeletion) {
 	news := map[string][]api.ID{}
 	for id, b := range d.blocked {
 		if before[id].why != b.why {
@@ -118,7 +118,7 @@ func containersByPlacement(going []owned.Stale) map[api.PlacementKey][]api.ID {
 
 // containersOf returns the stale objects of a placement whose deletion would delete others with
 // them.
-func (d *deletionBrake) containersOf(inv inventory.View) []api.ID {
+func (d *deletionBlocker) containersOf(inv inventory.View) []api.ID {
 	var going []owned.Stale
 	for id := range inv.IDs() {
 		if !work.Contains(id.GroupKind()) {
@@ -136,7 +136,7 @@ func (d *deletionBrake) containersOf(inv inventory.View) []api.ID {
 // deletes reports whether the removal of a stale object would delete it without a user's
 // consent, according to the state that its watch reports. For an object that no watch reports
 // the answer is yes.
-func (d *deletionBrake) deletes(st owned.Stale) bool {
+func (d *deletionBlocker) deletes(st owned.Stale) bool {
 	l := d.live.Of(st.ID())
 	if l == nil && !d.watch.Of(st.Item.GroupVersionKind()).Complete() {
 		return !d.owned.DeletionAllowed(st) && !d.owned.Abandons(st)
@@ -146,19 +146,19 @@ func (d *deletionBrake) deletes(st owned.Stale) bool {
 
 // deletesLive is deletes for an object with a known live state; nil if it does not exist. An
 // object that is gone, terminating, no longer ours or only released is not deleted.
-func (d *deletionBrake) deletesLive(st owned.Stale, l *observed.Object) bool {
+func (d *deletionBlocker) deletesLive(st owned.Stale, l *observed.Object) bool {
 	return l != nil && l.Fleet == d.cfg.Fleet && !l.Terminating && !d.owned.DeletionAllowed(st) && !d.releases(st, l)
 }
 
 // releases reports whether a stale object is released instead of deleted, because it or its
 // placement requests that.
-func (d *deletionBrake) releases(st owned.Stale, l *observed.Object) bool {
+func (d *deletionBlocker) releases(st owned.Stale, l *observed.Object) bool {
 	return l.Kept || d.owned.Abandons(st)
 }
 
 // recreations returns the objects that are to be recreated, except those of placements whose
 // deletions a commit allows.
-func (d *deletionBrake) recreations() (ids []api.ID) {
+func (d *deletionBlocker) recreations() (ids []api.ID) {
 	for id, f := range d.progress.Failures() {
 		w, isWanted := d.Wanted().Of(id)
 		if f.Recreate && isWanted && f.Hash == w.Manifest.Hash && !d.Works().Of(w.Placement).AllowDelete {
@@ -170,7 +170,7 @@ func (d *deletionBrake) recreations() (ids []api.ID) {
 
 // blockRecreations blocks all recreations and all deletions if there are too many of both
 // together. Blocked deletions still count the next time, and only a full pass releases them.
-func (d *deletionBrake) blockRecreations() {
+func (d *deletionBlocker) blockRecreations() {
 	before := maps.Clone(d.blocked)
 	going, _, total := d.deletionsOf(d.owned.Objects(), d.deletes)
 	recreated := d.recreations()
@@ -182,14 +182,14 @@ func (d *deletionBrake) blockRecreations() {
 }
 
 // block keeps an object until a commit allows its deletion.
-func (d *deletionBrake) block(id api.ID, why string) { d.blocked[id] = blockedDeletion{why: why} }
+func (d *deletionBlocker) block(id api.ID, why string) { d.blocked[id] = blockedDeletion{why: why} }
 
 // unblock forgets an object that is gone, or is not to be deleted any more.
-func (d *deletionBrake) unblock(id api.ID) { delete(d.blocked, id) }
+func (d *deletionBlocker) unblock(id api.ID) { delete(d.blocked, id) }
 
 // blockAndRecheck keeps an object because of the state of the cluster, and schedules checks of that state:
 // soon at first, then every few minutes.
-func (d *deletionBrake) blockAndRecheck(id api.ID, why string) {
+func (d *deletionBlocker) blockAndRecheck(id api.ID, why string) {
 	b := d.blocked[id]
 	if b.why == "" {
 		d.cfg.Log.Warn("deletion is held until a commit allows it", "cluster", d.cfg.Name, "object", id.String(), "why", why)
@@ -208,7 +208,7 @@ const (
 // recheckBlocked schedules checks of objects whose deletion is blocked if the reason may have
 // changed, according to watch events about the object itself or about a deletion in its
 // namespace, and retries of failed deletions of such namespaces. It adds those objects to touched.
-func (d *deletionBrake) recheckBlocked(touched map[api.ID]bool, retryNow func(api.ID) bool) {
+func (d *deletionBlocker) recheckBlocked(touched map[api.ID]bool, retryNow func(api.ID) bool) {
 	now := time.Now()
 	for _, id := range slices.Collect(maps.Keys(touched)) {
 		if b, blocked := d.blocked[id]; blocked && !b.next.IsZero() {
@@ -231,7 +231,7 @@ func (d *deletionBrake) recheckBlocked(touched map[api.ID]bool, retryNow func(ap
 
 // stillBlocked reports whether an object exists, its deletion is blocked, and the next check is
 // not due.
-func (d *deletionBrake) stillBlocked(it *inventory.Item) bool {
+func (d *deletionBlocker) stillBlocked(it *inventory.Item) bool {
 	b, blocked := d.blocked[it.ID()]
 	gone := d.live.Of(it.ID()) == nil && d.watch.Of(it.GroupVersionKind()).Complete()
 	return blocked && !gone && (b.next.IsZero() || time.Now().Before(b.next))

@@ -16,7 +16,7 @@ import (
 
 // Objects that a work holds are not deleted, whatever their number, and do not count for the
 // limit.
-func TestBrakeBlocksDeletions(t *testing.T) {
+func TestUnintendedDeletionsAreBlocked(t *testing.T) {
 	key := api.PlacementKey{Name: "web"}
 	namespace := api.ID{Kind: "Namespace", Name: "web"}
 	in := oneManifest().ID // an object in that namespace
@@ -24,16 +24,16 @@ func TestBrakeBlocksDeletions(t *testing.T) {
 	guarded := []work.DeletionBlock{{Kind: namespace.GroupKind(), Why: "guarded"}}
 	tests := map[string]struct {
 		work  work.Work
-		brake Brake
+		limit DeletionLimit
 		want  map[api.ID]string
 	}{
-		"a Namespace goes":            {work.Work{DeletionBlocks: guarded}, Brake{100, 100}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded"}},
-		"the selection is empty":      {work.Work{DeletionBlocks: []work.DeletionBlock{{Why: "empty"}}}, Brake{100, 100}, map[api.ID]string{namespace: "empty", in: "empty", out: "empty"}},
-		"a commit allows it":          {work.Work{AllowDelete: true}, Brake{1, 1}, nil},
-		"the placement is gone":       {work.Work{Remove: true}, Brake{100, 100}, nil},
-		"too much of what may go":     {work.Work{DeletionBlocks: guarded}, Brake{10, 0}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded", out: "deleting 1 of the 3 objects that gitfleet has on this cluster is more than 10 %"}},
-		"held is not counted":         {work.Work{DeletionBlocks: guarded}, Brake{40, 0}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded"}},
-		"it is given up, not deleted": {work.Work{Remove: true, Abandon: true, DeletionBlocks: guarded}, Brake{0, 0}, nil},
+		"a Namespace goes":            {work.Work{DeletionBlocks: guarded}, DeletionLimit{100, 100}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded"}},
+		"the selection is empty":      {work.Work{DeletionBlocks: []work.DeletionBlock{{Why: "empty"}}}, DeletionLimit{100, 100}, map[api.ID]string{namespace: "empty", in: "empty", out: "empty"}},
+		"a commit allows it":          {work.Work{AllowDelete: true}, DeletionLimit{1, 1}, nil},
+		"the placement is gone":       {work.Work{Remove: true}, DeletionLimit{100, 100}, nil},
+		"too much of what may go":     {work.Work{DeletionBlocks: guarded}, DeletionLimit{10, 0}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded", out: "deleting 1 of the 3 objects that gitfleet has on this cluster is more than 10 %"}},
+		"held is not counted":         {work.Work{DeletionBlocks: guarded}, DeletionLimit{40, 0}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded"}},
+		"it is given up, not deleted": {work.Work{Remove: true, Abandon: true, DeletionBlocks: guarded}, DeletionLimit{0, 0}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -43,13 +43,13 @@ func TestBrakeBlocksDeletions(t *testing.T) {
 				s.inventory(key).Items.Put(inventory.Item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
 				s.record.objects.Put(id, &observed.Object{Fleet: "prod"})
 			}
-			s.cfg.Brake = test.brake
+			s.cfg.DeletionLimit = test.limit
 			s.inventory(key).Abandon = test.work.Abandon
 			test.work.Placement = key
 			s.setWorks([]*work.Work{&test.work})
-			s.brake.decide(map[api.ID]bool{namespace: true, in: true, out: true}, s.brake.deletes, nil)
+			s.blocker.decide(map[api.ID]bool{namespace: true, in: true, out: true}, s.blocker.deletes, nil)
 			got := map[api.ID]string{}
-			for id, b := range s.brake.blocked {
+			for id, b := range s.blocker.blocked {
 				got[id] = b.why
 			}
 			if !maps.Equal(got, test.want) {
@@ -77,21 +77,21 @@ func TestBlockedDeletionIsCheckedAgain(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(oneManifest())
 			s.record.objects.Put(namespace, &observed.Object{Fleet: "prod"})
-			s.brake.blockAndRecheck(namespace, "it has content")
-			first := time.Until(s.brake.blocked[namespace].next)
-			s.brake.blockAndRecheck(namespace, "it has content")
-			if second := time.Until(s.brake.blocked[namespace].next); first <= 0 || second < first || second > lastRecheck {
+			s.blocker.blockAndRecheck(namespace, "it has content")
+			first := time.Until(s.blocker.blocked[namespace].next)
+			s.blocker.blockAndRecheck(namespace, "it has content")
+			if second := time.Until(s.blocker.blocked[namespace].next); first <= 0 || second < first || second > lastRecheck {
 				t.Errorf("it is looked at again after %v, then after %v", first, second)
 			}
-			if !s.brake.stillBlocked(held) {
+			if !s.blocker.stillBlocked(held) {
 				t.Fatal("it is looked at at once")
 			}
 			touched := map[api.ID]bool{}
 			for _, id := range test.touched {
 				touched[id] = true
 			}
-			s.brake.recheckBlocked(touched, s.record.progress.RetryNow)
-			if again := !s.brake.stillBlocked(held); again != test.again || test.again && !touched[namespace] {
+			s.blocker.recheckBlocked(touched, s.record.progress.RetryNow)
+			if again := !s.blocker.stillBlocked(held); again != test.again || test.again && !touched[namespace] {
 				t.Errorf("looked at again: %t, want %t, by %v", again, test.again, slices.Collect(maps.Keys(touched)))
 			}
 		})
@@ -100,7 +100,7 @@ func TestBlockedDeletionIsCheckedAgain(t *testing.T) {
 
 // Deletions are too many at once only if they exceed both limits.
 func TestTooManyDeletions(t *testing.T) {
-	b := Brake{Percent: 30, Objects: 10}
+	b := DeletionLimit{Percent: 30, Objects: 10}
 	tests := map[string]struct {
 		going, total int
 		want         string
@@ -152,7 +152,7 @@ func TestWhatCountsAsADeletion(t *testing.T) {
 			if test.live != nil {
 				s.record.objects.Put(oneManifest().ID, test.live)
 			}
-			if got := s.brake.deletes(owned.Stale{Inventory: s.inventory(web).View(), Item: s.inventory(web).Items.Of(oneManifest().ID)}); got != test.want {
+			if got := s.blocker.deletes(owned.Stale{Inventory: s.inventory(web).View(), Item: s.inventory(web).Items.Of(oneManifest().ID)}); got != test.want {
 				t.Errorf("counts: %t", got)
 			}
 		})
