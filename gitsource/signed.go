@@ -55,7 +55,7 @@ func (s *Signatures) mayChange(signer signature.Signer, file string) (may bool, 
 	return false, fmt.Sprintf("have somebody sign it whom source.signatures.paths[%d].signers names, or add the signer there", i)
 }
 
-// checkTrailers returns an error if a commit message releases held deletions of a placement that no
+// checkTrailers returns an error if a commit message releases blocked deletions of a placement that no
 // path of the signer may produce.
 func (s *Signatures) checkTrailers(signer signature.Signer, message string) error {
 	for _, name := range api.AllowedDeletions(message) {

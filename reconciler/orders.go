@@ -58,7 +58,7 @@ func (r *Reconciler) Check(ctx context.Context, o Order) (answer string, err err
 
 // AdoptFleet makes this fleet the owner of inventories that another fleet of the same name has on its clusters. The
 // subject of the order is the other fleet's ID, or at least its first eight digits; [protocol.NoID] stands for
-// inventories without an ID. Without a cluster, it adopts the inventories of all clusters that the other fleet holds.
+// inventories without an ID. Without a cluster, it adopts the inventories of all clusters that the other fleet has claimed.
 func (r *Reconciler) AdoptFleet(ctx context.Context, o Order) (answer string, err error) {
 	return r.order(ctx, o, (*orderRun).adoptFleet)
 }

@@ -123,9 +123,9 @@ Which of them answers which question is in [Reading status](reading-status.md).
 
 | Command | exits 1 if |
 |---|---|
-| ` + "`status`" + ` | the newest commit is refused, the repository cannot be read, a placement is not [as Git asks for](reading-status.md#what-counts-as-done) for another reason than that it is in progress, or a member does not answer, lacks permissions, is held by another fleet, or has new credentials that cannot be used |
+| ` + "`status`" + ` | the newest commit is refused, the repository cannot be read, a placement is not [as Git asks for](reading-status.md#what-counts-as-done) for another reason than that it is in progress, or a member does not answer, lacks permissions, is claimed by another fleet, or has new credentials that cannot be used |
 | ` + "`wait`, `sync --wait`" + ` | the content is not available, or not applied, on every cluster that is asked for in time, or will not be by itself |
-| ` + "`adopt-fleet`" + ` | without an ID: another fleet holds a cluster |
+| ` + "`adopt-fleet`" + ` | without an ID: another fleet has claimed a cluster |
 | ` + "`diff`, `plan --current`, `plan --pr`, `plan REPO@FROM..TO`" + ` | something would change |
 | ` + "`drift list`, `drift show`" + ` | an object differs from Git now |
 | ` + "`proposals list`" + ` | a change is held |

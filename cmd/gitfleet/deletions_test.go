@@ -104,7 +104,7 @@ func TestDeletionsBetweenCommits(t *testing.T) {
 				t.Errorf("deletions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}
 			code, out, errOut = command("validate", "--strict", what)
-			if isHeld := strings.Contains(out, "would be held"); isHeld != (held > 0) || code == exit.Failed || isHeld && code != exit.Attention {
+			if isHeld := strings.Contains(out, "would be blocked"); isHeld != (held > 0) || code == exit.Failed || isHeld && code != exit.Attention {
 				t.Errorf("%d deletions are held, and validate says, exit code %d:\n%s%s", held, code, out, errOut)
 			}
 		})
@@ -155,13 +155,13 @@ func TestDeletionsAreShown(t *testing.T) {
 	}
 	code, out, _ := command("plan", what)
 	shows(code, exit.Attention, out,
-		"    - Namespace/shop  (crp/web), held\n",
+		"    - Namespace/shop  (crp/web), blocked\n",
 		"  crp/web on a, b: deleting a Namespace deletes everything in it\n    Namespace/shop\n",
-		"\n2 objects on 2 clusters would be deleted; 2 would be held until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/web\n")
-	const warning = "placement-web.yaml:1: crp/web: deleting 2 objects on a, b would be held, such as Namespace/shop: deleting a Namespace deletes everything in it; " +
+		"\n2 objects on 2 clusters would be deleted; 2 would be blocked until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/web\n")
+	const warning = "placement-web.yaml:1: crp/web: deleting 2 objects on a, b would be blocked, such as Namespace/shop: deleting a Namespace deletes everything in it; " +
 		"if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit (warning)\n"
 	code, out, errOut := command("validate", what)
-	shows(code, exit.OK, out+errOut, warning, "2 objects on 2 clusters would be deleted; 2 would be held")
+	shows(code, exit.OK, out+errOut, warning, "2 objects on 2 clusters would be deleted; 2 would be blocked")
 
 	repo, commits, _ := strings.Cut(what, "@")
 	from, to, _ := strings.Cut(commits, "..")
@@ -184,5 +184,5 @@ func TestDeletionsAreShown(t *testing.T) {
 	shows(code, exit.Failed, errOut, "the commit would be refused: the commit has no placement left")
 	emptied = changed(t, before, "clusters a b\nnamespace web\n", "*")
 	code, out, _ = command("plan", emptied)
-	shows(code, exit.Attention, out, "none of that would be held")
+	shows(code, exit.Attention, out, "none of that would be blocked")
 }

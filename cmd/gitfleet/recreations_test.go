@@ -40,7 +40,7 @@ func TestRecreationsBetweenCommits(t *testing.T) {
 		"it does not ask":      {job("one", "a", ""), job("one", "b", ""), "", nil, "Changed objects:\n  ~ Job.batch/web/one  (crp/web) on a\n"},
 		"an immutable field":   {job("one", "a", ""), job("one", "b", asks), "", []string{"a Job.batch/web/one true"}, "Recreated objects:\n  Job.batch/web/one  (crp/web) on a: recreated, since an immutable field changes\n"},
 		"a custom resource":    {gadget("1"), gadget("2"), "", []string{"a Gadget.example.com/web/small false"}, "  Gadget.example.com/web/small  (crp/web) on a: may be recreated: only the cluster knows which fields are immutable\n"},
-		"many":                 {jobs("a"), jobs("b"), "", nil, "recreated, held: deleting 12 of the 13 objects that gitfleet has on this cluster is more than 30 %\n"},
+		"many":                 {jobs("a"), jobs("b"), "", nil, "recreated, blocked: deleting 12 of the 13 objects that gitfleet has on this cluster is more than 30 %\n"},
 		"a commit allows many": {jobs("a"), jobs("b"), "crp/web", nil, "  Job.batch/web/job-11  (crp/web) on a: recreated, since an immutable field changes\n"},
 	}
 	for name, test := range tests {

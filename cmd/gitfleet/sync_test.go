@@ -42,7 +42,7 @@ func TestSyncWaits(t *testing.T) {
 				s.Says("ber", "web", reports.BlockedDeletion("old", "too much"))
 				s.Turn(time.Second)
 				return []*status.Report{s.Report}
-			}, "the repository is at b2b2b2b2; done\ncrp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit\nexit code 1\n"},
+			}, "the repository is at b2b2b2b2; done\ncrp/web on ber: 1 deletion is blocked: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit\nexit code 1\n"},
 		"unreadable": {server.ActionResult{PollError: "connection refused"}, func(*reports.Fleet) []*status.Report { return nil },
 			"! gitfleet: the repository cannot be read: connection refused\nexit code 2\n"},
 		"too late": {server.ActionResult{Message: "done", Commit: reports.SecondCommit},

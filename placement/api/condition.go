@@ -141,7 +141,7 @@ const (
 	MemberClusterUnknown     = "MemberClusterJoinStateUnknown"
 	MemberClusterLeft        = "MemberClusterLeft"
 	MemberClusterForeign     = "HeldByAnotherFleet"
-	// MemberClusterDuplicate: another member of the fleet is the same cluster, and holds it.
+	// MemberClusterDuplicate: another member of the fleet is the same cluster, and has claimed it.
 	// KubeFleet does not have it.
 	MemberClusterDuplicate = "HeldByAnotherMember"
 	// MemberClusterForbidden: the cluster cannot be used because permissions are missing.

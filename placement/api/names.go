@@ -32,7 +32,7 @@ const (
 	// ManagedByLabel is on every applied object; its value is the fleet's name.
 	ManagedByLabel = "gitfleet.dev/managed-by"
 	// MemberAnnotation, on the claim of a fleet on a cluster, is the name of the member as which the
-	// fleet holds the cluster.
+	// fleet has claimed the cluster.
 	MemberAnnotation = "gitfleet.dev/member-cluster"
 	// FleetIDAnnotation and FleetSourceAnnotation, on an inventory, distinguish fleets of the
 	// same name.

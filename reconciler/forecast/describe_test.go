@@ -371,7 +371,7 @@ func TestWorkThatLosesObjects(t *testing.T) {
 	}{
 		"planned":            {"", plan.Plan{Placements: sharedlist.Of(of(selected)), Works: map[string][]*work.Work{"a": {planned}}}, nil, "crp/web", "planned"},
 		"renamed":            {"", plan.Plan{Works: map[string][]*work.Work{"a": {planned}}}, []ledger.Rename{{From: web, To: shop}}, "crp/shop", "planned"},
-		"leaves its cluster": {"", plan.Plan{Placements: sharedlist.Of(of(left)), Works: map[string][]*work.Work{"a": {planned}}}, nil, "crp/web", "removed, held: the placement has no cluster left"},
+		"leaves its cluster": {"", plan.Plan{Placements: sharedlist.Of(of(left)), Works: map[string][]*work.Work{"a": {planned}}}, nil, "crp/web", "removed, blocked: the placement has no cluster left"},
 		"leaves it, allowed": {"Gitfleet-Allow-Delete: web", plan.Plan{Placements: sharedlist.Of(of(left))}, nil, "crp/web", "removed, allowed"},
 		"no work yet":        {"", plan.Plan{Placements: sharedlist.Of(of(selected))}, nil, "crp/web", "removed"},
 		"deleted":            {"", plan.Plan{}, nil, "crp/web", "removed"},
@@ -385,7 +385,7 @@ func TestWorkThatLosesObjects(t *testing.T) {
 			got = "removed"
 		}
 		for _, h := range w.DeletionBlocks {
-			got += ", held: " + h.Why
+			got += ", blocked: " + h.Why
 		}
 		if w.AllowDelete {
 			got += ", allowed"

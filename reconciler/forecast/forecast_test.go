@@ -87,7 +87,7 @@ func describeChanges(o *Forecast, d Document, c Changes) string {
 	for _, x := range d.Deletions {
 		text := fmt.Sprintf("%s loses %s", x.Cluster, x.ID())
 		if x.Blocked != "" {
-			text += ", held: " + x.Blocked
+			text += ", blocked: " + x.Blocked
 		}
 		out = append(out, text)
 	}
@@ -96,7 +96,7 @@ func describeChanges(o *Forecast, d Document, c Changes) string {
 	}
 	for _, x := range d.Recreations {
 		if x.Blocked != "" {
-			add("%s recreates %s, held: %s", x.Cluster, x.ID(), x.Blocked)
+			add("%s recreates %s, blocked: %s", x.Cluster, x.ID(), x.Blocked)
 		}
 	}
 	if why := o.Refusal(); why != "" {
@@ -127,7 +127,7 @@ var changes = map[string]struct {
 	"an object is deleted": {base, "v2", strings.Replace(base, "configmap web/two x\n", "", 1),
 		"a loses ConfigMap/web/two\nb loses ConfigMap/web/two"},
 	"too many deletions": {base, "v2", strings.NewReplacer("configmap web/two x\n", "", "configmap web/one x\n", "").Replace(base),
-		"a loses ConfigMap/web/one, held: more than 1\na loses ConfigMap/web/two, held: more than 1\nb loses ConfigMap/web/one, held: more than 1\nb loses ConfigMap/web/two, held: more than 1"},
+		"a loses ConfigMap/web/one, blocked: more than 1\na loses ConfigMap/web/two, blocked: more than 1\nb loses ConfigMap/web/one, blocked: more than 1\nb loses ConfigMap/web/two, blocked: more than 1"},
 	"many deletions, allowed": {base, "v2 Gitfleet-Allow-Delete: web", strings.NewReplacer("configmap web/two x\n", "", "configmap web/one x\n", "").Replace(base),
 		"a loses ConfigMap/web/one\na loses ConfigMap/web/two\nb loses ConfigMap/web/one\nb loses ConfigMap/web/two"},
 	"a rename": {base, "v2", strings.Replace(base, "place web", "place shop of web", 1),
@@ -137,10 +137,10 @@ var changes = map[string]struct {
 		"crp/shop is new\na gets Namespace/shop\nb gets Namespace/shop"},
 	"a second placement of the same objects": {base, "v2", base + "place also of web\n", "crp/also is new"},
 	"a namespace is no longer selected": {base + "namespace shop\nplace more of web,shop\n", "v2", base + "namespace shop\nplace more of web\n",
-		"a loses Namespace/shop, held: " + guarded + "\nb loses Namespace/shop, held: " + guarded},
+		"a loses Namespace/shop, blocked: " + guarded + "\nb loses Namespace/shop, blocked: " + guarded},
 	"an object goes with its namespace": {strings.Replace(base, "place web", "place web of web,shop", 1) + "namespace shop\nconfigmap shop/one x\n", "v2", base + "namespace shop\nconfigmap shop/one x\n",
-		"a loses Namespace/shop, held: " + guarded + "\na loses ConfigMap/shop/one, held: Namespace shop goes as well, and " + guarded +
-			"\nb loses Namespace/shop, held: " + guarded + "\nb loses ConfigMap/shop/one, held: Namespace shop goes as well, and " + guarded},
+		"a loses Namespace/shop, blocked: " + guarded + "\na loses ConfigMap/shop/one, blocked: Namespace shop goes as well, and " + guarded +
+			"\nb loses Namespace/shop, blocked: " + guarded + "\nb loses ConfigMap/shop/one, blocked: Namespace shop goes as well, and " + guarded},
 	"a placement is deleted, within the limit": {base + "namespace shop\nplace shop\n", "v2", base + "namespace shop\n",
 		"crp/shop is gone\na loses Namespace/shop\nb loses Namespace/shop"},
 	"a placement that abandons is deleted": {base + "namespace shop\nplace shop abandon\n", "v2", base + "namespace shop\n",
@@ -148,7 +148,7 @@ var changes = map[string]struct {
 	"a placement leaves a cluster": {base + "namespace shop\nplace shop on a,b\n", "v2", base + "namespace shop\nplace shop on a\n",
 		"b loses Namespace/shop"},
 	"a placement leaves its last cluster": {base + "namespace shop\nplace shop on a\n", "v2 Gitfleet-Allow-Delete: web", base + "namespace shop\nplace shop on c\n",
-		"a loses Namespace/shop, held: the placement has no cluster left"},
+		"a loses Namespace/shop, blocked: the placement has no cluster left"},
 	"a placement leaves its last cluster, allowed": {base + "namespace shop\nplace shop on a\n", "v2 Gitfleet-Allow-Delete: shop", base + "namespace shop\nplace shop on c\n",
 		"a loses Namespace/shop"},
 	"an object with gitfleet.dev/prune: disabled": {base + kept, "v2", base, "a keeps ConfigMap/web/kept\nb keeps ConfigMap/web/kept"},
@@ -163,15 +163,15 @@ var changes = map[string]struct {
 		"Job.batch/web/one changes on a,b, recreated"},
 	"too many recreations": {base + fmt.Sprintf(job, "one", "v1") + fmt.Sprintf(job, "two", "v1"), "v2", base + fmt.Sprintf(job, "one", "v2") + fmt.Sprintf(job, "two", "v2"),
 		"Job.batch/web/one changes on a,b, recreated\nJob.batch/web/two changes on a,b, recreated\n" +
-			"a recreates Job.batch/web/one, held: more than 1\na recreates Job.batch/web/two, held: more than 1\nb recreates Job.batch/web/one, held: more than 1\nb recreates Job.batch/web/two, held: more than 1"},
+			"a recreates Job.batch/web/one, blocked: more than 1\na recreates Job.batch/web/two, blocked: more than 1\nb recreates Job.batch/web/one, blocked: more than 1\nb recreates Job.batch/web/two, blocked: more than 1"},
 	"recreations and deletions count together": {base + fmt.Sprintf(job, "one", "v1"), "v2", strings.Replace(base, "configmap web/two x\n", "", 1) + fmt.Sprintf(job, "one", "v2"),
-		"a loses ConfigMap/web/two, held: more than 1\nb loses ConfigMap/web/two, held: more than 1\nJob.batch/web/one changes on a,b, recreated\n" +
-			"a recreates Job.batch/web/one, held: more than 1\nb recreates Job.batch/web/one, held: more than 1"},
+		"a loses ConfigMap/web/two, blocked: more than 1\nb loses ConfigMap/web/two, blocked: more than 1\nJob.batch/web/one changes on a,b, recreated\n" +
+			"a recreates Job.batch/web/one, blocked: more than 1\nb recreates Job.batch/web/one, blocked: more than 1"},
 	"too many recreations, allowed": {base + fmt.Sprintf(job, "one", "v1") + fmt.Sprintf(job, "two", "v1"), "v2 Gitfleet-Allow-Delete: web", base + fmt.Sprintf(job, "one", "v2") + fmt.Sprintf(job, "two", "v2"),
 		"Job.batch/web/one changes on a,b, recreated\nJob.batch/web/two changes on a,b, recreated"},
 	"no placement is left": {base, "v2", "clusters a b\nnamespace web\n",
-		"crp/web is gone\na loses Namespace/web, held: more than 1\na loses ConfigMap/web/one, held: more than 1\na loses ConfigMap/web/two, held: more than 1\n" +
-			"b loses Namespace/web, held: more than 1\nb loses ConfigMap/web/one, held: more than 1\nb loses ConfigMap/web/two, held: more than 1\n" +
+		"crp/web is gone\na loses Namespace/web, blocked: more than 1\na loses ConfigMap/web/one, blocked: more than 1\na loses ConfigMap/web/two, blocked: more than 1\n" +
+			"b loses Namespace/web, blocked: more than 1\nb loses ConfigMap/web/one, blocked: more than 1\nb loses ConfigMap/web/two, blocked: more than 1\n" +
 			"refused: the commit has no placement left, and would remove everything from every cluster"},
 }
 

@@ -58,17 +58,17 @@ func (c *Cluster) Denied() string {
 func (c *Cluster) underOtherName() bool { return c.Claimant != "" && c.Claimant != c.Cluster }
 
 // One cluster may be declared under two names, for example because of a copied kubeconfig. The
-// UID of its kube-system namespace tells. One of the names then holds the cluster; under the
-// others nothing is written to it. The name that holds it is the one in the claim on the cluster
+// UID of its kube-system namespace tells. One of the names then has the cluster; under the
+// others nothing is written to it. The name that has it is the one in the claim on the cluster
 // and, if that does not decide, the one under which the cluster was seen first, or the first in
-// order. A name that is no longer declared holds the cluster until it has left the fleet.
+// order. A name that is no longer declared has the cluster until it has left the fleet.
 
 // members are the recorded member clusters of a ledger.
 type members struct {
 	*changes
 	clusters map[string]*Cluster // changed by putCluster and ForgetCluster
 	declared map[api.ID]Declared // of the commit in force
-	// names are the names of each identified cluster by its UID, the one that holds it first. The
+	// names are the names of each identified cluster by its UID, the one that has it first. The
 	// slices are immutable.
 	names map[string][]string
 }
@@ -82,15 +82,15 @@ func (m *members) Clusters() []string { return slices.Sorted(m.ClusterNames()) }
 // ClusterNames iterates over the names of all clusters, in no order.
 func (m *members) ClusterNames() iter.Seq[string] { return maps.Keys(m.clusters) }
 
-// SameAs returns the member that holds the cluster behind another name; empty if no other member
+// SameAs returns the member that has claimed the cluster behind another name; empty if no other member
 // does.
 func (m *members) SameAs(cluster string) string {
 	c := m.clusters[cluster]
 	if c == nil {
 		return ""
 	}
-	if holder := m.claimed(c); holder != "" {
-		return holder
+	if claimant := m.claimed(c); claimant != "" {
+		return claimant
 	}
 	if names := m.names[c.UID]; len(names) > 1 && names[0] != cluster {
 		return names[0]
@@ -144,7 +144,7 @@ func (m *members) ForgetCluster(name string) {
 	m.markUrgent(clusterKey(name))
 }
 
-// sortNames updates the names of the cluster with a UID, the one that holds it first. more is one of
+// sortNames updates the names of the cluster with a UID, the one that has it first. more is one of
 // them; empty if none was added.
 func (m *members) sortNames(uid, more string) {
 	if uid == "" {
@@ -171,17 +171,17 @@ func (m *members) sortNames(uid, more string) {
 	m.names[uid] = names
 }
 
-// duplicateRefusal returns why nothing is written to a cluster that another member holds too; empty if none
+// duplicateRefusal returns why nothing is written to a cluster that another member has claimed; empty if none
 // does.
 func (m *members) duplicateRefusal(cluster string) string {
-	holder := m.SameAs(cluster)
-	if holder == "" {
+	claimant := m.SameAs(cluster)
+	if claimant == "" {
 		return ""
 	}
 	identity := "according to the claim on it"
 	if uid := m.clusters[cluster].UID; uid != "" {
 		identity = "the UID of its Namespace kube-system is " + uid
 	}
-	return fmt.Sprintf("this is the same cluster as the member %s, which holds it (identity: %s): nothing is written or deleted under the name %s; "+
-		"correct the kubeconfig of %s, or remove one of the two MemberClusters from the repository", holder, identity, cluster, cluster)
+	return fmt.Sprintf("this is the same cluster as the member %s, which has claimed it (identity: %s): nothing is written or deleted under the name %s; "+
+		"correct the kubeconfig of %s, or remove one of the two MemberClusters from the repository", claimant, identity, cluster, cluster)
 }

@@ -36,7 +36,7 @@ type Circumstances struct {
 	// content was last available.
 	Writing bool `json:",omitempty"`
 	// DisturbedAt is the last time at which the content may have become unavailable or available
-	// because of gitfleet, except by writes: when a suspension ended, when the cluster was no longer held by
+	// because of gitfleet, except by writes: when a suspension ended, when the cluster was no longer claimed by
 	// another fleet, or when objects were left to another placement or came back from it.
 	DisturbedAt time.Time `json:",omitzero"`
 	// LastComplete is the last report in which every object of the assigned content was tried, while the newest, such as the first

@@ -139,14 +139,14 @@ func (l *Ledger) Adopted(cluster string) []protocol.Adoption {
 }
 
 // Refusal returns why nothing is written to a cluster, and what to do; empty if neither another
-// fleet nor another member of this one holds the cluster.
+// fleet nor another member of this one has claimed the cluster.
 func (l *Ledger) Refusal(cluster string) string {
 	c := l.clusters[cluster]
 	if c == nil || len(c.Rivals) == 0 {
 		return l.duplicateRefusal(cluster)
 	}
 	id := c.Rivals[0].ShortID()
-	return fmt.Sprintf("another fleet named %q holds this cluster (id %s, from %s): nothing is written there; set another fleetName, or adopt its inventories with gitfleet adopt-fleet %s --cluster %s",
+	return fmt.Sprintf("another fleet named %q has claimed this cluster (id %s, from %s): nothing is written there; set another fleetName, or adopt its inventories with gitfleet adopt-fleet %s --cluster %s",
 		l.fleet.Name, id, cmp.Or(c.Rivals[0].Source, "a repository that it does not name"), id, cluster)
 }
 
@@ -167,7 +167,7 @@ func (l *Ledger) Adopt(a protocol.Adoption) {
 // no policy, so that they are scheduled again; the scheduler prefers their clusters. Whether a
 // cluster was available before its last update is not known; it is assumed, so that a failed
 // update still stops the rollout, and that a moment of unavailability is taken for one. rebuild
-// waits until the ID of the fleet is known, and while another member holds the cluster.
+// waits until the ID of the fleet is known, and while another member has claimed the cluster.
 func (l *Ledger) rebuild(c *Cluster) (changed bool) {
 	if l.Pending() || l.SameAs(c.Cluster) != "" {
 		return false

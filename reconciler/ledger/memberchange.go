@@ -28,7 +28,7 @@ const (
 	MemberRestored      MemberChange = "restored"   // it was restored to an earlier state
 	CredentialsUnusable MemberChange = "credentialsUnusable"
 	CredentialsRenewed  MemberChange = "credentialsRenewed"
-	MemberRefused       MemberChange = "refused"  // another fleet or another member holds it
+	MemberRefused       MemberChange = "refused"  // another fleet or another member has claimed it
 	MemberAccepted      MemberChange = "accepted" // none does any more
 )
 

@@ -252,20 +252,20 @@ func (a *Agent) takeRestore() protocol.Restore {
 
 // logClaimant logs that another fleet has claimed the cluster, or no longer has.
 func (a *Agent) logClaimant(store *inventory.Store, uid string) {
-	switch holder := store.OtherMember(); {
+	switch claimant := store.OtherMember(); {
 	case !store.ClaimedByOther() && a.claimLog != (retry.LogLimiter{}):
 		a.claimLog = retry.LogLimiter{}
-		a.config.Log.Info("cluster is not held by another fleet or member any more", "cluster", a.config.Name)
-	case holder != "":
-		if a.claimLog.Due(holder) {
-			a.config.Log.Error("another member of the fleet is the same cluster and holds it; nothing is written to it under this name",
-				"cluster", a.config.Name, "holder", holder, "uid", uid)
+		a.config.Log.Info("cluster is not claimed by another fleet or member any more", "cluster", a.config.Name)
+	case claimant != "":
+		if a.claimLog.Due(claimant) {
+			a.config.Log.Error("another member of the fleet is the same cluster and has claimed it; nothing is written to it under this name",
+				"cluster", a.config.Name, "claimant", claimant, "uid", uid)
 		}
 	default:
-		for _, o := range store.Holders() {
+		for _, o := range store.OtherFleets() {
 			if a.claimLog.Due(o.ID) {
-				a.config.Log.Error("cluster is held by another fleet of the same name; nothing is written to it",
-					"cluster", a.config.Name, "fleet", a.config.Fleet, "holder", cmp.Or(o.ID, protocol.NoID), "source", o.Source)
+				a.config.Log.Error("cluster is claimed by another fleet of the same name; nothing is written to it",
+					"cluster", a.config.Name, "fleet", a.config.Fleet, "claimant", cmp.Or(o.ID, protocol.NoID), "source", o.Source)
 			}
 		}
 	}

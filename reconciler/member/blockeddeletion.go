@@ -100,7 +100,7 @@ func (d *deletionBlocker) logBlocked(before map[api.ID]blockedDeletion) {
 	}
 	for _, why := range slices.Sorted(maps.Keys(news)) {
 		first := slices.MinFunc(news[why], api.ID.Compare)
-		d.cfg.Log.Warn("deletions are held until a commit allows them", "cluster", d.cfg.Name, "objects", len(news[why]), "object", first.String(), "why", why)
+		d.cfg.Log.Warn("deletions are blocked until a commit allows them", "cluster", d.cfg.Name, "objects", len(news[why]), "object", first.String(), "why", why)
 	}
 }
 

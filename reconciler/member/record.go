@@ -385,7 +385,7 @@ func (r *recorder) notHandedOver(stales []owned.Stale, failed map[api.PlacementK
 func (r *recorder) recreation(o recreation, touched map[api.PlacementKey]bool) (create apply.Task, gone bool) {
 	t, id := o.Task, o.Manifest.ID
 	if o.blocked != "" {
-		r.notRecreated(t, "its recreation is held: "+o.blocked, "held")
+		r.notRecreated(t, "its recreation is blocked: "+o.blocked, "blocked")
 		return t, false
 	}
 	touched[t.Placement] = true

@@ -191,7 +191,7 @@ func TestRecreation(t *testing.T) {
 		"something else is invalid":   {server: immutableConfigMaps{invalid: true}, message: "; it is not deleted to be created anew, since it was not refused only because something is immutable"},
 		"of another placement before": {notes: `"gitfleet.dev/placement":"crp/other"`, message: "data: Forbidden"},
 		"it is to be kept":            {notes: ours + `,"gitfleet.dev/prune":"disabled"`, message: "it is not deleted to be created anew: it has the annotation gitfleet.dev/prune: disabled on the cluster"},
-		"too much at once":            {limit: DeletionLimit{10, 0}, message: "its recreation is held: deleting 1 of the 1 objects that gitfleet has on this cluster is more than 10 %"},
+		"too much at once":            {limit: DeletionLimit{10, 0}, message: "its recreation is blocked: deleting 1 of the 1 objects that gitfleet has on this cluster is more than 10 %"},
 		"a commit allows so much":     {limit: DeletionLimit{10, 0}, allowed: true, want: recreated},
 		"a copy with our marks":       {another: true, message: "it is not deleted to be created anew: it was not applied by this placement"},
 		"a webhook denies it":         {server: immutableConfigMaps{refused: http.StatusForbidden}, want: recreated[:1], message: `it is not deleted to be created anew: dry run of the new object: admission webhook "fixed.example.com" denied the request`},
@@ -228,8 +228,8 @@ func TestRecreation(t *testing.T) {
 			if going := strings.Contains(test.message, "is being deleted"); state.Pending != going {
 				t.Errorf("pending: %t, want %t", state.Pending, going)
 			}
-			if held := s.blocker.blocked[id].why != ""; held != strings.Contains(test.message, "held") {
-				t.Errorf("held: %t", held)
+			if blocked := s.blocker.blocked[id].why != ""; blocked != strings.Contains(test.message, "blocked") {
+				t.Errorf("blocked: %t", blocked)
 			}
 			want, hash := []history.Event{history.Failed}, oneManifest().Hash
 			switch len(test.want) {
@@ -377,10 +377,10 @@ func TestComparisonsReleaseNoBlockedDeletion(t *testing.T) {
 	ids := map[api.ID]bool{m.ID: true}
 	s.blocker.decide(ids, s.blocker.deletes, s.blocker.recreations())
 	if s.blocker.blocked[m.ID].why == "" {
-		t.Fatal("the deletion is not held")
+		t.Fatal("the deletion is not blocked")
 	}
 	s.processPrepared(t.Context(), ids)
 	if s.blocker.blocked[m.ID].why == "" || slices.Contains(server.Writes, "DELETE one") {
-		t.Errorf("held: %q, requests: %q", s.blocker.blocked[m.ID].why, server.Writes)
+		t.Errorf("blocked: %q, requests: %q", s.blocker.blocked[m.ID].why, server.Writes)
 	}
 }

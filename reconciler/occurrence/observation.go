@@ -101,7 +101,7 @@ func OfMember(name string, was, is ledger.MemberState) (out []Occurrence) {
 		case ledger.MemberRefused:
 			e.Message = is.Refusal
 		case ledger.MemberAccepted:
-			e.Message = "no other fleet or member holds the cluster any more"
+			e.Message = "no other fleet or member claims the cluster any more"
 		}
 		ready := func(o Occurrence) bool { return o.Event == history.Ready && o.Message == "" }
 		if o := (Occurrence{Entry: e}); e.Event != "" && !(ready(o) && slices.ContainsFunc(out, ready)) {

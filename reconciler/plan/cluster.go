@@ -53,7 +53,7 @@ type Circumstances struct {
 	// Suspended is the reason why the placement writes nothing to the cluster; empty if it does.
 	Suspended string
 	// Refusal is the reason why nothing at all is written to the cluster: it is set if another fleet or another
-	// member holds the cluster.
+	// member has claimed the cluster.
 	Refusal string
 	// Deviation has the differences between the assigned content and the objects that the cluster is sent, because other
 	// placements select the same objects.

@@ -149,9 +149,9 @@ func (pl *placementPlanner) rolloutTarget(p *Placement, c *OnCluster) rollout.Ta
 	}
 	switch {
 	case c.Unusual().Refusal != "":
-		b.UnusableWhy = "another fleet holds it"
+		b.UnusableWhy = "another fleet has claimed it"
 		if pl.planner.Ledger.SameAs(c.Binding.Cluster) != "" {
-			b.UnusableWhy = "another member holds it"
+			b.UnusableWhy = "another member has claimed it"
 		}
 	case b.Unreachable && seen != nil && len(seen.Forbidden) > 0:
 		b.UnusableWhy = "permissions are missing on it"

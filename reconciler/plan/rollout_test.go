@@ -348,8 +348,8 @@ func TestRolloutBinding(t *testing.T) {
 		"no answer":                   {seen: &protocol.ClusterSeen{Error: "no answer"}, unreachable: true},
 		"no permissions":              {seen: &protocol.ClusterSeen{Error: "forbidden", Forbidden: []string{"list pods"}}, unreachable: true, why: "permissions are missing on it"},
 		"some permissions":            {seen: &protocol.ClusterSeen{Healthy: true, Forbidden: []string{"list pods"}}},
-		"another fleet":               {seen: &protocol.ClusterSeen{Healthy: true}, foreign: "held", unreachable: true, why: "another fleet holds it"},
-		"another fleet, and no right": {seen: &protocol.ClusterSeen{Forbidden: []string{"list pods"}}, foreign: "held", unreachable: true, why: "another fleet holds it"},
+		"another fleet":               {seen: &protocol.ClusterSeen{Healthy: true}, foreign: "held", unreachable: true, why: "another fleet has claimed it"},
+		"another fleet, and no right": {seen: &protocol.ClusterSeen{Forbidden: []string{"list pods"}}, foreign: "held", unreachable: true, why: "another fleet has claimed it"},
 		"paused":                      {seen: &protocol.ClusterSeen{Healthy: true}, paused: true},
 	} {
 		l := ledger.New()

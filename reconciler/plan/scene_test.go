@@ -363,7 +363,7 @@ func (s *scene) members() string {
 			for _, w := range s.last.Works[cluster] {
 				for _, held := range s.heldOn(cluster, w) {
 					if held.ID == id {
-						fmt.Fprintf(&b, ", held: %s", held.Why)
+						fmt.Fprintf(&b, ", blocked: %s", held.Why)
 					}
 				}
 			}

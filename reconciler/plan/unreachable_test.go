@@ -52,7 +52,7 @@ func TestMaxUnreachable(t *testing.T) {
 func TestStoppedByAnUnusableCluster(t *testing.T) {
 	for why, seen := range map[string]protocol.ClusterSeen{
 		"permissions are missing on it": {Error: "permissions are missing: list configmaps", Forbidden: []string{"list configmaps"}},
-		"another fleet holds it":        {Healthy: true, Owners: []protocol.Owner{{ID: "theirs"}}},
+		"another fleet has claimed it":  {Healthy: true, Owners: []protocol.Owner{{ID: "theirs"}}},
 		"it is unreachable":             {Error: "connection refused"},
 	} {
 		t.Run(why, func(t *testing.T) {

@@ -57,7 +57,7 @@ type Membership struct {
 	// UID identifies the cluster that is written to under the name of the member; empty if it is not
 	// known. Another cluster is not written to.
 	UID string
-	// SameAs is the member that holds this cluster under another name; empty if there is none.
+	// SameAs is the member that has claimed this cluster under another name; empty if there is none.
 	SameAs string
 	// Formerly is the former name of the member in the claim on the cluster; empty if there is
 	// none.

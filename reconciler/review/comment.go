@@ -160,7 +160,7 @@ func (r *Result) blockedText() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**The deletion of %s on %s would be held** until the message of a commit on the base has the trailer\n\n", markdown.Count(forecast.CountObjects(blocked), "object"), markdown.Count(len(clusters), "cluster"))
+	fmt.Fprintf(&b, "**The deletion of %s on %s would be blocked** until the message of a commit on the base has the trailer\n\n", markdown.Count(forecast.CountObjects(blocked), "object"), markdown.Count(len(clusters), "cluster"))
 	slices.Sort(placements)
 	b.WriteString(markdown.CodeBlock("text", conditions.AllowTrailer(strings.Join(placements, ", "))+"\n"))
 	b.WriteString("\nPut it into the message of the merge or squash commit. In the message of another commit of the pull request it has no effect.\n\n")

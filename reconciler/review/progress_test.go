@@ -56,8 +56,8 @@ func TestProgressOfARollout(t *testing.T) {
 		"one has not answered":      {[]*status.Detail{detail(done), absent(&status.Rollout{}, "c")}, "pending: 1 of 2 clusters; crp/web: not on c: it has not answered yet"},
 		"absent since before":       {[]*status.Detail{absent(&status.Rollout{Finished: reports.Noon}, "c")}, "success: no cluster changes"},
 		"no members":                {[]*status.Detail{{Placement: "crp/web", NoMembers: true, Rollout: &status.Rollout{}}}, "pending: 0 of 0 clusters; crp/web: the commit has no MemberCluster, so that nothing can be placed anywhere"},
-		"deletions are held":        {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.BlockedDeletions = []string{"Namespace/web: x", "Namespace/db: x"} }))}, "pending: 1 of 1 cluster; 2 deletions held until a commit allows them"},
-		"held of an earlier commit": {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.BlockedDeletions = "old", []string{"Namespace/web: x"} }))}, "pending: 0 of 0 clusters; 1 deletion held until a commit allows them"},
+		"deletions are held":        {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.BlockedDeletions = []string{"Namespace/web: x", "Namespace/db: x"} }))}, "pending: 1 of 1 cluster; 2 deletions blocked until a commit allows them"},
+		"held of an earlier commit": {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.BlockedDeletions = "old", []string{"Namespace/web: x"} }))}, "pending: 0 of 0 clusters; 1 deletion blocked until a commit allows them"},
 		"failed": {[]*status.Detail{detail(other, with(func(c *status.ClusterDetail) { c.Available, c.Failure = false, "image not found\nthe second line" })), detail(with(func(c *status.ClusterDetail) { c.Failure = "another" }))},
 			"failure: 1 of 2 clusters; crp/web on a: image not found"},
 	} {

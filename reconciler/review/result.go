@@ -161,7 +161,7 @@ func (r *Result) Status() (forge.StatusState, string) {
 		text += fmt.Sprintf(", %d of them already there on %s", t.there, markdown.Count(t.thereOn, "cluster"))
 	}
 	if t.blocked > 0 {
-		text += fmt.Sprintf(", %s held", markdown.Count(t.blocked, "deletion"))
+		text += fmt.Sprintf(", %s blocked", markdown.Count(t.blocked, "deletion"))
 	}
 	return forge.StatusSuccess, text
 }
@@ -219,7 +219,7 @@ func changesOf(c forecast.ClusterChange) []string {
 	for _, d := range c.Deleted {
 		line := fmt.Sprintf("- %s (%s)", d.ID(), d.Placement)
 		if d.Blocked != "" {
-			line += ", held"
+			line += ", blocked"
 		}
 		out = append(out, line)
 	}

@@ -169,7 +169,7 @@ func (p *progress) text() string {
 		text += fmt.Sprintf(", %d suspended", p.suspended)
 	}
 	if p.blocked > 0 {
-		text += fmt.Sprintf("; %s held until a commit allows them", markdown.Count(p.blocked, "deletion"))
+		text += fmt.Sprintf("; %s blocked until a commit allows them", markdown.Count(p.blocked, "deletion"))
 	}
 	if p.missing != "" {
 		text += "; " + p.missing

@@ -116,7 +116,7 @@ func TestLinesOfAClusterChange(t *testing.T) {
 	for want, c := range map[string]forecast.ClusterChange{
 		"+ ConfigMap/web/one (crp/web)":                                                            {Gained: []forecast.Object{object("ConfigMap", "one")}},
 		"- ConfigMap/web/one (crp/web)":                                                            {Deleted: []forecast.Deletion{{Object: object("ConfigMap", "one")}}},
-		"- ConfigMap/web/one (crp/web), held":                                                      {Deleted: []forecast.Deletion{{Object: object("ConfigMap", "one"), Blocked: "too many"}}},
+		"- ConfigMap/web/one (crp/web), blocked":                                                   {Deleted: []forecast.Deletion{{Object: object("ConfigMap", "one"), Blocked: "too many"}}},
 		"# ConfigMap/web/one (crp/web) stays and is released":                                      {Released: []forecast.Object{object("ConfigMap", "one")}},
 		"# ConfigMap/web/one moves from crp/old to crp/web":                                        {Passed: []forecast.PassedObject{{Object: object("ConfigMap", "one"), From: "crp/old"}}},
 		"# the cluster leaves the fleet; 2 objects stay there and are released":                    {Gone: true, Lost: make([]forecast.Object, 2)},
@@ -214,12 +214,12 @@ func TestTheStatusOfAPlan(t *testing.T) {
 	deleted := forecast.Changes{Clusters: []forecast.ClusterChange{{Cluster: "a", Deleted: []forecast.Deletion{{Blocked: "too many", Object: forecast.Object{Name: "one"}}, {}}}}}
 	denied := &Answers{Members: []Answer{{Changes: []member.Change{{Effect: member.Fails}}}}}
 	for want, r := range map[string]*Result{
-		"failure: cannot be merged: x.yaml":                {Conflict: "x.yaml", Refused: "no placement"},
-		"failure: the merge would be refused: empty":       {Refused: "empty", Problems: failure},
-		"failure: 1 problem":                               {Problems: failure, Answers: denied},
-		"failure: 1 object refused on the members":         {Changes: deleted, Answers: denied},
-		"success: no changes":                              {Problems: failure[1:]},
-		"success: 2 objects on 1 cluster, 1 deletion held": {Changes: deleted},
+		"failure: cannot be merged: x.yaml":                   {Conflict: "x.yaml", Refused: "no placement"},
+		"failure: the merge would be refused: empty":          {Refused: "empty", Problems: failure},
+		"failure: 1 problem":                                  {Problems: failure, Answers: denied},
+		"failure: 1 object refused on the members":            {Changes: deleted, Answers: denied},
+		"success: no changes":                                 {Problems: failure[1:]},
+		"success: 2 objects on 1 cluster, 1 deletion blocked": {Changes: deleted},
 	} {
 		state, text := r.Status()
 		if got := string(state) + ": " + text; got != want || r.Failed() != (state == forge.StatusFailure) {

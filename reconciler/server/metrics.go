@@ -46,12 +46,12 @@ var (
 	gitLastSuccess = describe("gitfleet_git_last_success_timestamp_seconds", "Unix time of the last successful poll of the remote.")
 	gitFailures    = describe("gitfleet_git_consecutive_failures", "Polls of the remote that failed since the last success.")
 
-	memberUp         = describe("gitfleet_member_up", "1 if the member cluster is reachable, ready and not held by another fleet or member, otherwise 0.", "cluster")
+	memberUp         = describe("gitfleet_member_up", "1 if the member cluster is reachable, ready and not claimed by another fleet or member, otherwise 0.", "cluster")
 	memberPlacements = describe("gitfleet_member_placements", "Placements on a member cluster by state: "+statesHelp, "cluster", "state")
 	memberLag        = describe("gitfleet_member_lag_commits", "Commits that a member cluster is behind, counting those that changed its content; the maximum over its placements.", "cluster")
 	memberLagSeconds = describe("gitfleet_member_lag_seconds", "How long a member cluster has been behind the commit in force, the maximum over its placements; 0 if it is up to date. Content that waits for a freeze or a RolloutWindow does not count before the maxAge of the window.", "cluster")
 
-	memberProblems = describe("gitfleet_member_problems", "Always 1, by what keeps gitfleet from using a member cluster in full: duplicate (another member is the same cluster), foreign (another fleet holds it), credentials (new ones do not work) or permissions (some are missing); a member without problems has no series.", "cluster", "problem")
+	memberProblems = describe("gitfleet_member_problems", "Always 1, by what keeps gitfleet from using a member cluster in full: duplicate (another member is the same cluster), foreign (another fleet has claimed it), credentials (new ones do not work) or permissions (some are missing); a member without problems has no series.", "cluster", "problem")
 
 	placementClusters   = describe("gitfleet_placement_clusters", "Clusters of a placement by state: "+statesHelp, "placement", "state")
 	placementProblems   = describe("gitfleet_placement_problems", "Always 1, by what keeps a placement from being scheduled as it asks for: unfulfilled (too few clusters fit its policy), selectors (its resource selectors are invalid) or internal (an internal error); a placement without problems has no series.", "placement", "problem")

@@ -206,7 +206,7 @@ const (
 	StateFailed           State = "failed"      // something was refused, or will not become available
 	StateUnreachable      State = "unreachable" // the cluster does not answer
 	StateForbidden        State = "forbidden"   // the cluster cannot be used: permissions are missing
-	StateForeign          State = "foreign"     // another fleet or member holds the cluster; only for members
+	StateForeign          State = "foreign"     // another fleet or member has claimed the cluster; only for members
 	StateRemoving         State = "removing"    // its content is being removed
 	StateDeletionsBlocked State = "held"        // its deletions are blocked until a commit allows them
 )

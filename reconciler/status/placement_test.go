@@ -289,9 +289,9 @@ func TestDeletionsBlocked(t *testing.T) {
 		want     string
 	}{
 		"none":                   {[]*plan.OnCluster{braking("east"), assigned("west", nil)}, ""},
-		"on two of three":        {[]*plan.OnCluster{braking("east"), braking("north", "b", "c"), braking("west", "d")}, "Deleting 3 object(s) on 2 cluster(s) is held, such as Namespace/b on north" + advice},
+		"on two of three":        {[]*plan.OnCluster{braking("east"), braking("north", "b", "c"), braking("west", "d")}, "Deleting 3 object(s) on 2 cluster(s) is blocked, such as Namespace/b on north" + advice},
 		"allowed by a commit":    {[]*plan.OnCluster{change(braking("east", "a"), allowed)}, ""},
-		"allowed on one of them": {[]*plan.OnCluster{change(braking("east", "a"), allowed), braking("west", "b")}, "Deleting 1 object(s) on 1 cluster(s) is held, such as Namespace/b on west" + advice},
+		"allowed on one of them": {[]*plan.OnCluster{change(braking("east", "a"), allowed), braking("west", "b")}, "Deleting 1 object(s) on 1 cluster(s) is blocked, such as Namespace/b on west" + advice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder(test.clusters...)

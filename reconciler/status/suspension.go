@@ -18,7 +18,7 @@ type Suspension struct {
 	Reason    string    `json:"reason"`
 	Since     time.Time `json:"since"`
 	Until     time.Time `json:"until,omitzero"` // zero if there is no end
-	// Effect is empty if nothing is written, and freeze if only new content is held. A freeze of no
+	// Effect is empty if nothing is written, and freeze if only new content waits. A freeze of no
 	// placement is one of the whole fleet.
 	Effect ledger.Effect `json:"effect,omitempty"`
 }

@@ -163,5 +163,5 @@ func TestPullRequestsArePlanned(t *testing.T) {
 		noError(t, p.clients[m].CoreV1().ConfigMaps(p.name).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
 	}
 	p.forge.Merge("hub", pr.Index)
-	p.shows(p.newest(), "rollout", "; 3 deletions held")
+	p.shows(p.newest(), "rollout", "; 3 deletions blocked")
 }

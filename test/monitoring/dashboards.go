@@ -49,7 +49,7 @@ var dashboards = []dashboard{
 				{"Rollouts under way", stat, "none", "Explained by: gitfleet status", one(`count(gitfleet_rollout_started_timestamp_seconds) or vector(0)`, "rollouts")},
 				{"Stopped rollouts", stat, "none", "A failed update stops them. Explained by: gitfleet status", one(`sum(gitfleet_rollout_stopped)`, "stopped")},
 				{"Failed objects", stat, "none", "Explained by: gitfleet status", one(`sum(gitfleet_placement_failed_objects)`, "failed")},
-				{"Held deletions", stat, "none", "Explained by: gitfleet status", one(`sum(gitfleet_placement_held_deletions)`, "held")},
+				{"Blocked deletions", stat, "none", "Explained by: gitfleet status", one(`sum(gitfleet_placement_held_deletions)`, "blocked")},
 			}},
 			{"Over time", []panel{
 				{"Placements on clusters by state", timeseries, "none", "Each placement on each cluster is in one state. Explained by: gitfleet status", one(`sum by (state) (gitfleet_placement_clusters)`, "{{state}}")},

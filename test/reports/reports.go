@@ -184,7 +184,7 @@ func Lingering(name, finalizer string) func(*protocol.WorkSeen) {
 	}
 }
 
-// Held is an object whose deletion is held.
+// Held is an object whose deletion is blocked.
 func BlockedDeletion(name, why string) func(*protocol.WorkSeen) {
 	return func(w *protocol.WorkSeen) {
 		in := w.Unusual()
@@ -241,7 +241,7 @@ func WithValue(text, value string) string {
 
 // Troubled is the same fleet with many failures at once: an update fails
 // on its first cluster and stops, a member does not answer, somebody keeps
-// changing an object, a deletion is held, and the newest commit is refused.
+// changing an object, a deletion is blocked, and the newest commit is refused.
 func Troubled(t testing.TB) *Fleet {
 	s := Settled(t)
 	s.Now = s.Now.Add(time.Minute)

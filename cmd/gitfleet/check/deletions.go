@@ -26,7 +26,7 @@ func blockedFindings(o *forecast.Forecast, all []forecast.Deletion) []finding {
 			clusters = append(clusters, on.Key)
 		}
 		p := problem.Problem{Severity: problem.Warning, Message: fmt.Sprintf(
-			"%s: deleting %s on %s would be held, such as %s: %s; %s",
+			"%s: deleting %s on %s would be blocked, such as %s: %s; %s",
 			g.Key.placement, output.Count(len(g.Items), "object"), forecast.FewOf(clusters), g.Items[0].ID(), g.Key.why, conditions.DeletionAdvice(g.Key.placement))}
 		for _, spec := range o.Snapshot.Placements {
 			if spec.Key.String() == g.Key.placement {

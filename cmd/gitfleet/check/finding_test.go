@@ -167,7 +167,7 @@ func TestSARIFLocations(t *testing.T) {
 	}
 }
 
-// Deletions that would be held are one warning for each placement and reason, at the placement.
+// Deletions that would be blocked are one warning for each placement and reason, at the placement.
 func TestBlockedFindings(t *testing.T) {
 	deletion := func(cluster, name, of, held string) forecast.Deletion {
 		return forecast.Deletion{Cluster: cluster, Object: forecast.Object{Kind: "ConfigMap", Namespace: "web", Name: name, Placement: of}, Blocked: held}
@@ -179,9 +179,9 @@ func TestBlockedFindings(t *testing.T) {
 	})
 	const advice = "; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer"
 	want := []string{
-		"web.yaml:1: crp/web: deleting 3 objects on ams, ber would be held, such as ConfigMap/web/one: too many" + advice + ` "Gitfleet-Allow-Delete: crp/web" to the message of a commit (warning)`,
-		"web.yaml:1: crp/web: deleting 1 object on ber would be held, such as ConfigMap/web/four: a Namespace" + advice + ` "Gitfleet-Allow-Delete: crp/web" to the message of a commit (warning)`,
-		"crp/gone: deleting 1 object on ams would be held, such as ConfigMap/web/five: too many" + advice + ` "Gitfleet-Allow-Delete: crp/gone" to the message of a commit (warning)`,
+		"web.yaml:1: crp/web: deleting 3 objects on ams, ber would be blocked, such as ConfigMap/web/one: too many" + advice + ` "Gitfleet-Allow-Delete: crp/web" to the message of a commit (warning)`,
+		"web.yaml:1: crp/web: deleting 1 object on ber would be blocked, such as ConfigMap/web/four: a Namespace" + advice + ` "Gitfleet-Allow-Delete: crp/web" to the message of a commit (warning)`,
+		"crp/gone: deleting 1 object on ams would be blocked, such as ConfigMap/web/five: too many" + advice + ` "Gitfleet-Allow-Delete: crp/gone" to the message of a commit (warning)`,
 	}
 	if got := texts(found); !reflect.DeepEqual(got, want) {
 		t.Errorf("%q\nwant %q", got, want)

@@ -41,7 +41,7 @@ With --current the plan is compared with an earlier one, and with REPO@FROM..TO
 the commit TO with the commit FROM: placements count as bound to the clusters
 that they have there, and renamed placements are recognized. The changes are
 printed first, with the objects that would be deleted and the deletions that the
-daemon would hold until a commit allows them. Of two commits the plan also says
+daemon would block until a commit allows them. Of two commits the plan also says
 which objects would be recreated, as gitfleet.dev/recreate asks, and warns of
 indexes in patches that mean another item of a list than before.
 

@@ -54,7 +54,7 @@ that match nothing. They are reported once the repository loads. Without
 that no MemberCluster declares is not checked.
 
 With --current or REPO@FROM..TO there are also warnings of deletions, since the
-earlier plan or the commit FROM, that the daemon would hold until a commit
+earlier plan or the commit FROM, that the daemon would block until a commit
 allows them, and of placements that may have been renamed.
 
 Indexes in patches that mean another item of a list than before are warnings as

@@ -16,7 +16,7 @@ func TestDiffAsText(t *testing.T) {
 	added := diffChange{Effect: "add", Kind: "Secret", Namespace: "shop", Name: "key", Placement: "crp/web", Origin: "apps/key.yaml:1",
 		Object: map[string]any{"kind": "Secret", "stringData": map[string]any{"password": "(redacted for security reasons)"}}}
 	taken := diffChange{Effect: "change", Kind: "ConfigMap", Namespace: "shop", Name: "settings", Placement: "crp/web", Origin: "apps/settings.yaml:1", TakesOver: true}
-	gone := diffChange{Effect: "delete", Kind: "Namespace", Name: "old", Placement: "crp/old", Message: "held until a commit allows it: the Namespace has content that is not gitfleet's: Pod a"}
+	gone := diffChange{Effect: "delete", Kind: "Namespace", Name: "old", Placement: "crp/old", Message: "blocked until a commit allows it: the Namespace has content that is not gitfleet's: Pod a"}
 	left := diffChange{Effect: "differ", Kind: "ConfigMap", Namespace: "shop", Name: "theirs", Placement: "crp/web", Origin: "apps/theirs.yaml:1", Message: "no ownership of the object in the member cluster; takeover is needed"}
 	refused := diffChange{Effect: "fail", Kind: "Service", Namespace: "shop", Name: "web", Placement: "crp/web", Origin: "apps/svc.yaml:1", Message: "spec.clusterIP: Invalid value:\nfield is immutable"}
 	recreated := diffChange{Effect: "recreate", Group: "batch", Kind: "Job", Namespace: "shop", Name: "once", Placement: "crp/web", Origin: "apps/job.yaml:1",

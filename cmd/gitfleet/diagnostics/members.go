@@ -69,7 +69,7 @@ func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []che
 }
 
 // checkIdentities returns a failed check for each member that is the same cluster as another one that
-// holds it.
+// has claimed it.
 func checkIdentities(fleet string, seen []protocol.ClusterSeen) []check {
 	l := ledger.New()
 	l.SetFleet(protocol.Fleet{Name: fleet})

@@ -115,7 +115,7 @@ func TestEvaluatePlacement(t *testing.T) {
 			s.SaysAll()
 			s.Says("ber", "web", reports.BlockedDeletion("old", "too much"))
 			s.Turn(time.Second)
-		}, impossible, "crp/web is not available: on ber: 1 deletion is held: ConfigMap/web/old: too much"},
+		}, impossible, "crp/web is not available: on ber: 1 deletion is blocked: ConfigMap/web/old: too much"},
 		"permissions missing":                    {"crp/web", "available", func(s *reports.Fleet) { *s = *reports.Away(t, false) }, impossible, "crp/web is not available: on dal: permissions are missing: list configmaps"},
 		"permissions missing, and a member away": {"crp/web", "available", func(s *reports.Fleet) { *s = *reports.Away(t, true) }, pending, "; forbidden: dal: permissions are missing: list configmaps"},
 	} {

@@ -54,7 +54,7 @@ func NewUnfreeze() *cobra.Command {
 		Short: "End a freeze",
 		Long: `End a freeze: name the placement for which it was ordered, or nothing if it was
 for the whole fleet. What waits is rolled out at once, within its budget, unless
-another freeze holds it.`,
+it waits for another freeze.`,
 		Example: `  gitfleet unfreeze
   gitfleet unfreeze crp/web`,
 		Args: cobra.MaximumNArgs(1),

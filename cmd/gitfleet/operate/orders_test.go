@@ -121,8 +121,8 @@ func TestAdoptFleet(t *testing.T) {
 		err      error
 		ordered  string
 	}{
-		"none held":   {[]*api.MemberCluster{ours, {ObjectMeta: metav1.ObjectMeta{Name: "new"}}}, nil, "no cluster is held by another fleet\n", nil, ""},
-		"not joined":  {[]*api.MemberCluster{member("chi", "", metav1.ConditionFalse)}, nil, "no cluster is held by another fleet\n", nil, ""},
+		"none held":   {[]*api.MemberCluster{ours, {ObjectMeta: metav1.ObjectMeta{Name: "new"}}}, nil, "no cluster is claimed by another fleet\n", nil, ""},
+		"not joined":  {[]*api.MemberCluster{member("chi", "", metav1.ConditionFalse)}, nil, "no cluster is claimed by another fleet\n", nil, ""},
 		"one held":    {[]*api.MemberCluster{ours, theirs}, nil, "ber: fleet 5f0c2a9e holds it\n", exit.Attention, ""},
 		"with its ID": {[]*api.MemberCluster{ours, theirs}, []string{"5f0c2a9e"}, "adopted\n", nil, "5f0c2a9e"},
 	} {

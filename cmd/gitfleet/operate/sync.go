@@ -36,8 +36,8 @@ With --wait it returns when the newest commit is applied and available on every
 cluster that the placements ask for, or when that cannot happen unless a user
 acts, with the reason. Until then it shows what is in progress. A cluster that
 does not answer, or cannot be chosen because it is not connected, is waited for;
-one that another fleet holds is not available. If the daemon stops responding,
-the request is repeated until the timeout.
+one that another fleet has claimed is not available. If the daemon stops
+responding, the request is repeated until the timeout.
 
 The result also says which placements select no cluster or no object, and how
 many objects differ from Git all the same, for example by a field that Git has

@@ -86,7 +86,7 @@ func TestProgress(t *testing.T) {
 			s.SaysAll()
 			s.Says("ber", "web", reports.BlockedDeletion("old", "too much"))
 			s.Turn(time.Second)
-		}, "crp/web", impossible, `crp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer "Gitfleet-Allow-Delete: crp/web"`},
+		}, "crp/web", impossible, `crp/web on ber: 1 deletion is blocked: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer "Gitfleet-Allow-Delete: crp/web"`},
 		"deletion refused": {func(s *reports.Fleet) {
 			s.SaysAll()
 			s.Says("ber", "web", reports.NotDeleted("old", "admission webhook denied the request"))

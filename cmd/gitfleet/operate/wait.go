@@ -40,9 +40,10 @@ is waited for. A placement whose policy matches no cluster, or whose selectors
 match no object, has nothing to wait for, and the result says so.
 
 Exit codes: 0 available; 1 not available in time, or it cannot become so: the
-commit is refused or no longer in the history, deletions are held, a cluster is
-suspended, too few clusters can be chosen, or nothing is left to wait for but
-members on which permissions are missing or that another fleet holds; 2 error.`,
+commit is refused or no longer in the history, deletions are blocked, a cluster
+is suspended, too few clusters can be chosen, or nothing is left to wait for but
+members on which permissions are missing or that another fleet has claimed; 2
+error.`,
 		Example: `  gitfleet wait crp/web --for=available --commit "$(git rev-parse HEAD)"
   gitfleet wait crp/web rp/shop/web --for=applied --timeout 10m
   gitfleet wait --commit "$(git rev-parse HEAD)"`,

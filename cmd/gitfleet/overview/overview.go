@@ -155,7 +155,7 @@ type Member struct {
 	Since  time.Time `json:"since,omitzero"`
 	Reason string    `json:"reason"`
 	// State is unreachable, forbidden if permissions are missing, or foreign if another fleet or
-	// another member holds the cluster.
+	// another member has claimed the cluster.
 	State State `json:"state"`
 }
 
@@ -397,7 +397,7 @@ func (p *Placement) state() (string, output.Style) {
 	case p.ScheduleProblem != "":
 		return "not scheduled", output.Red
 	case n[status.StateDeletionsBlocked] > 0:
-		return "deletions held", output.Yellow
+		return "deletions blocked", output.Yellow
 	case n[status.StateForbidden] > 0:
 		return "forbidden", output.Red
 	case n[status.StateUnreachable] > 0:
@@ -461,7 +461,7 @@ func BlockedText(placement string, blocked []string) string {
 	if len(blocked) == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("%s %s held: %s; %s", output.Count(len(blocked), "deletion"), verb, first, conditions.DeletionAdvice(placement))
+	return fmt.Sprintf("%s %s blocked: %s; %s", output.Count(len(blocked), "deletion"), verb, first, conditions.DeletionAdvice(placement))
 }
 
 // Path is the path at which the daemon serves the overview.

@@ -26,7 +26,7 @@ func TestStateOfAPlacement(t *testing.T) {
 		{"stopped", func(p *Placement) { p.Stopped = "east" }},
 		{"failed", func(p *Placement) { p.Clusters[status.StateFailed] = 1 }},
 		{"not scheduled", func(p *Placement) { p.ScheduleProblem = "too few clusters" }},
-		{"deletions held", func(p *Placement) { p.Clusters[status.StateDeletionsBlocked] = 1 }},
+		{"deletions blocked", func(p *Placement) { p.Clusters[status.StateDeletionsBlocked] = 1 }},
 		{"forbidden", func(p *Placement) { p.Clusters[status.StateForbidden] = 1 }},
 		{"unreachable", func(p *Placement) { p.Clusters[status.StateUnreachable] = 1 }},
 		{"rolling out", func(p *Placement) { p.Clusters[status.StateWaiting], p.Clusters[status.StateRolling] = 1, 1 }},
@@ -131,8 +131,8 @@ func TestNewPlacement(t *testing.T) {
 func TestBlockedText(t *testing.T) {
 	advice := "; " + conditions.DeletionAdvice("crp/web")
 	for want, held := range map[string][]string{
-		"1 deletion is held: ConfigMap/web/a: too much" + advice:                {"ConfigMap/web/a: too much"},
-		"3 deletions are held: ConfigMap/web/a: too much (and 2 more)" + advice: {"ConfigMap/web/a: too much", "b", "c"},
+		"1 deletion is blocked: ConfigMap/web/a: too much" + advice:                {"ConfigMap/web/a: too much"},
+		"3 deletions are blocked: ConfigMap/web/a: too much (and 2 more)" + advice: {"ConfigMap/web/a: too much", "b", "c"},
 	} {
 		if got := BlockedText("crp/web", held); got != want {
 			t.Errorf("%q, want %q", got, want)

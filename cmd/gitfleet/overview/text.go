@@ -37,7 +37,7 @@ func (o *Overview) Text(p output.Page, now time.Time, all bool) []string {
 	t.placements(o.Placements)
 	t.members(o.Members)
 	const more = "object; see gitfleet status --all"
-	section(t, t.Paint(output.Yellow, "Deletions held")+" until a commit allows them, with the trailer", deletionsTogether(o.BlockedDeletions), deletedObjects, more, blockedDeletion)
+	section(t, t.Paint(output.Yellow, "Deletions blocked")+" until a commit allows them, with the trailer", deletionsTogether(o.BlockedDeletions), deletedObjects, more, blockedDeletion)
 	section(t, t.Paint(output.Red, "Deletions refused")+" by the cluster; they are retried", deletionsTogether(o.FailedDeletions), deletedObjects, more, unfinishedDeletion)
 	section(t, t.Paint(output.Yellow, "Deleted, and not gone yet"), deletionsTogether(o.Lingering), deletedObjects, more, unfinishedDeletion)
 	section(t, t.Paint(output.Yellow, "Suspended")+" until they are resumed or expire", o.Suspended, one, "subject; see gitfleet status --all", t.suspension)

@@ -132,7 +132,7 @@ func printBlocked(b *strings.Builder, all []forecast.Deletion) {
 		return reason{o.Key.placement, o.Key.why, strings.Join(clustersOf(o.Items), ",")}
 	}) {
 		if i == 0 {
-			fmt.Fprintln(b, "Held deletions:")
+			fmt.Fprintln(b, "Blocked deletions:")
 		}
 		fmt.Fprintf(b, "  %s on %s: %s\n", g.Key.placement, forecast.FewOf(clustersOf(g.Items[0].Items)), g.Key.why)
 		for _, o := range g.Items[:min(len(g.Items), maxRows)] {
@@ -165,7 +165,7 @@ func printRecreations(b *strings.Builder, all []forecast.Recreation) {
 		what := "recreated, since an immutable field changes"
 		switch {
 		case r.Blocked != "":
-			what = "recreated, held: " + r.Blocked
+			what = "recreated, blocked: " + r.Blocked
 		case !r.Certain:
 			what = "may be recreated: only the cluster knows which fields are immutable"
 		}
@@ -207,7 +207,7 @@ func printClusterChange(b *strings.Builder, c forecast.ClusterChange) {
 	for _, o := range c.Deleted {
 		fmt.Fprintf(b, "    - %s  (%s)", o.ID(), o.Placement)
 		if o.Blocked != "" {
-			fmt.Fprint(b, ", held")
+			fmt.Fprint(b, ", blocked")
 		}
 		fmt.Fprintln(b)
 	}
@@ -339,12 +339,12 @@ func Deletions(all []forecast.Deletion) string {
 	text := fmt.Sprintf("%s on %s would be deleted", output.Count(forecast.CountObjects(all), "object"), output.Count(len(clustersOf(all)), "cluster"))
 	blocked := blockedOf(all)
 	if len(blocked) == 0 {
-		return text + "; none of that would be held."
+		return text + "; none of that would be blocked."
 	}
 	placements := map[string]bool{}
 	for _, d := range blocked {
 		placements[d.Placement] = true
 	}
-	return fmt.Sprintf("%s; %d would be held until the message of a commit has the trailer\n  %s",
+	return fmt.Sprintf("%s; %d would be blocked until the message of a commit has the trailer\n  %s",
 		text, forecast.CountObjects(blocked), conditions.AllowTrailer(strings.Join(slices.Sorted(maps.Keys(placements)), ", ")))
 }

@@ -137,7 +137,7 @@ Changes:
     + ConfigMap/web/one  (crp/web)
   chi
     - ConfigMap/web/one  (crp/web)
-    - ConfigMap/web/two  (crp/web), held
+    - ConfigMap/web/two  (crp/web), blocked
     o ConfigMap/web/three  (crp/web), which stays and is released
     = ConfigMap/web/four  (crp/new, before crp/old)
 
@@ -147,9 +147,9 @@ Changes:
 Changes:
   a
 
-2 objects on 7 clusters would be deleted; 2 would be held until the message of a commit has the trailer
+2 objects on 7 clusters would be deleted; 2 would be blocked until the message of a commit has the trailer
   Gitfleet-Allow-Delete: crp/web
-Held deletions:
+Blocked deletions:
   crp/web on a, b, c, d, e and 1 more: too many
     ConfigMap/web/one
   crp/web on a, b, c, d, e and 1 more: too many
@@ -166,9 +166,9 @@ Held deletions:
 Changes:
   chi
 
-5 objects on 3 clusters would be deleted; 4 would be held until the message of a commit has the trailer
+5 objects on 3 clusters would be deleted; 4 would be blocked until the message of a commit has the trailer
   Gitfleet-Allow-Delete: crp/web
-Held deletions:
+Blocked deletions:
   crp/web on ams, ber: too many
     ConfigMap/web/one
     ConfigMap/web/two
@@ -193,12 +193,12 @@ func TestDeletions(t *testing.T) {
 		all  []forecast.Deletion
 		want string
 	}{
-		"none is held": {[]forecast.Deletion{deletion("ams", "one", "crp/web", "")}, "1 object on 1 cluster would be deleted; none of that would be held."},
+		"none is held": {[]forecast.Deletion{deletion("ams", "one", "crp/web", "")}, "1 object on 1 cluster would be deleted; none of that would be blocked."},
 		"of two placements": {
 			[]forecast.Deletion{
 				deletion("ams", "one", "crp/web", "why"), deletion("ams", "two", "crp/free", ""), deletion("ber", "one", "crp/web", "why"), deletion("ber", "two", "crp/api", "why"),
 			},
-			"2 objects on 2 clusters would be deleted; 2 would be held until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/api, crp/web",
+			"2 objects on 2 clusters would be deleted; 2 would be blocked until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/api, crp/web",
 		},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, Deletions(test.all), test.want) })
@@ -313,7 +313,7 @@ Nothing changes: the same clusters get the same objects.
 
 Recreated objects:
   ConfigMap/web/one  (crp/web) on ams, ber: recreated, since an immutable field changes
-  ConfigMap/web/one  (crp/web) on chi: recreated, held: too many
+  ConfigMap/web/one  (crp/web) on chi: recreated, blocked: too many
   ConfigMap/web/longer  (rp/web/api) on ams: may be recreated: only the cluster knows which fields are immutable
 
 ams holds nothing

@@ -242,8 +242,8 @@ type MembersConfig struct {
 	Timeout         metav1.Duration `key:"timeout" usage:"longest time for one request to a member"`
 	ProbeInterval   metav1.Duration `key:"probeInterval" usage:"time between two probes of a member; longer with more than 500 members, up to 4 min"`
 	SweepInterval   metav1.Duration `key:"sweepInterval" zero:"off" usage:"time between two full reads of gitfleet's objects on a member, which find changes that watches have missed; 0 for none"`
-	DeletePercent   int             `key:"deletePercent" usage:"hold deletions that are more than this share of what gitfleet has on a member, in percent"`
-	DeleteObjects   int             `key:"deleteObjects" usage:"never hold deletions of no more than so many objects"`
+	DeletePercent   int             `key:"deletePercent" usage:"block deletions that are more than this share of what gitfleet has on a member, in percent"`
+	DeleteObjects   int             `key:"deleteObjects" usage:"never block deletions of no more than so many objects"`
 }
 
 // Sweep returns the interval for member.Config, where zero means the default.

@@ -174,7 +174,7 @@ func (s *description) clusters(r *status.Report, st *api.PlacementStatus, name s
 		} else if d.Waits != "" && !explainsWaiting(c) {
 			s.text(3, d.Waits)
 		}
-		s.texts("deletions held:", d.BlockedDeletions)
+		s.texts("deletions blocked:", d.BlockedDeletions)
 		s.texts("not deleted; retried:", d.DeletionErrors)
 		if len(d.Lingering) > 0 {
 			s.text(3, "deleted, and not gone yet: "+strings.Join(d.Lingering, ", "))

@@ -93,7 +93,7 @@ func TestDescribeClusters(t *testing.T) {
 	}}
 	got := described(func(s *description) { s.clusters(r, st, "crp/web") })
 	for _, want := range []string{
-		"ams held a1a1a1a1", "ConfigMap/web/e not available, ManifestNotAvailableYet starting", "deletions held: ConfigMap/web/a: too much",
+		"ams held a1a1a1a1", "ConfigMap/web/e not available, ManifestNotAvailableYet starting", "deletions blocked: ConfigMap/web/a: too much",
 		"not deleted; retried: ConfigMap/web/b: denied", "deleted, and not gone yet: ConfigMap/web/c, ConfigMap/web/d",
 		"ber unreachable Healthy is not true yet", "a cluster is missing Scheduled False",
 	} {

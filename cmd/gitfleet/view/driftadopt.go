@@ -123,7 +123,7 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error 
 		output.WriteChange(&b, "  ", d)
 	}
 	if b.WriteString("Look at it with git diff, then commit it.\n"); t.Drift.Deleted {
-		fmt.Fprintf(&b, "If deletions are held, the commit message needs the trailer %q.\n", conditions.AllowTrailer(t.Placement))
+		fmt.Fprintf(&b, "If deletions are blocked, the commit message needs the trailer %q.\n", conditions.AllowTrailer(t.Placement))
 	}
 	_, err = io.WriteString(w, b.String())
 	return err

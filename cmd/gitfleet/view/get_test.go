@@ -166,7 +166,7 @@ func TestGetPrintsWhatNeedsAttention(t *testing.T) {
 		"nothing":           {status.Report{}, ""},
 		"a refused commit":  {status.Report{Source: status.Source{Newest: hub.Commit{Hash: reports.SecondCommit}, InForce: hub.Commit{Hash: reports.FirstCommit}, LoadError: "no such path"}}, "commit b2b2b2b2 is refused; a1a1a1a1 stays in force: no such path"},
 		"no commit":         {status.Report{Source: status.Source{Newest: hub.Commit{Hash: reports.SecondCommit}, LoadError: "no such path"}}, "commit b2b2b2b2 is refused; no commit is in force yet: no such path"},
-		"held deletions":    {onEast(status.ClusterDetail{BlockedDeletions: []string{"ConfigMap/web/a: too much"}}), "crp/web on east: 1 deletion is held: ConfigMap/web/a: too much; " + conditions.DeletionAdvice("crp/web")},
+		"held deletions":    {onEast(status.ClusterDetail{BlockedDeletions: []string{"ConfigMap/web/a: too much"}}), "crp/web on east: 1 deletion is blocked: ConfigMap/web/a: too much; " + conditions.DeletionAdvice("crp/web")},
 		"refused deletions": {onEast(status.ClusterDetail{DeletionErrors: []string{"a: denied", "b: denied"}}), "crp/web: 2 objects on east cannot be deleted (retried): a: denied b: denied"},
 		"suspended":         {status.Report{Suspensions: []status.Suspension{{Subject: "crp/web", By: "alice", Reason: "INC-1", Until: reports.Noon}}}, "crp/web is suspended by alice until 2026-03-01T12:00:00Z: INC-1"},
 		"no repository":     {status.Report{Source: status.Source{Git: status.Git{URL: "https://git.example.com/fleet", Failures: 2, LastSuccess: reports.Noon.Add(-time.Hour), Error: "no such host"}}}, "https://git.example.com/fleet cannot be read (2 failed attempts since 2026-03-01T11:00:00Z): no such host"},

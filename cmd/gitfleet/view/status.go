@@ -26,7 +26,8 @@ func NewStatus() *cobra.Command {
 		Short: "Show a summary of the fleet",
 		Long: `Status shows the commit in force and its author, the progress of each placement
 on its clusters, what is waiting and why, the members that do not answer, and
-what needs attention: refused commits, stopped rollouts, held deletions, drift.
+what needs attention: refused commits, stopped rollouts, blocked deletions,
+drift.
 
 With --watch it continues and shows each change: in place on a terminal, one
 after the other elsewhere.
@@ -35,7 +36,7 @@ Exit codes: 0 if nothing needs attention, also while updates are in progress; 1
 if the newest commit is refused, the repository cannot be read, a placement is
 not on every cluster that its policy asks for, or something of it has failed, is
 held, refused or suspended, or a member does not answer, lacks permissions, is
-held by another fleet, or has new credentials that cannot be used; 2 if the
+claimed by another fleet, or has new credentials that cannot be used; 2 if the
 daemon could not be asked.`,
 		Example: `  gitfleet status
   gitfleet status --watch

@@ -86,7 +86,7 @@ func (g *Grant) Validate() (field, message string) {
 	return "", ""
 }
 
-// Releases reports whether held deletions of a placement may be released, whose name may be without its
+// Releases reports whether blocked deletions of a placement may be released, whose name may be without its
 // kind; "*" names all placements.
 func (g *Grant) Releases(name string) bool {
 	switch {

@@ -70,11 +70,10 @@ var deletions = []struct {
 	{func(Stale) bool { return true }, Remove, nil},
 }
 
-// A BlockedError says why a deletion is blocked until a commit allows it. Its text says held, as
-// all output does.
+// A BlockedError says why a deletion is blocked until a commit allows it.
 type BlockedError struct{ Why string }
 
-func (e *BlockedError) Error() string { return "held until a commit allows it: " + e.Why }
+func (e *BlockedError) Error() string { return "blocked until a commit allows it: " + e.Why }
 
 // An OrderError names an object that has to be gone first.
 type OrderError struct{ First deletion.Object }
@@ -84,10 +83,10 @@ func (e *OrderError) Error() string { return e.First.ID.String() + " has to be g
 // A RemainsError names an object of ours that stays in a Namespace.
 type RemainsError struct{ Object string }
 
-func (e *RemainsError) Error() string { return "the Namespace holds what stays: " + e.Object }
+func (e *RemainsError) Error() string { return "the Namespace has what stays: " + e.Object }
 
 // A ContentError says what content would be lost with the object, so that its deletion is blocked until a commit allows it, or until
 // that content is gone.
 type ContentError struct{ Why string }
 
-func (e *ContentError) Error() string { return "held until a commit allows it: " + e.Why }
+func (e *ContentError) Error() string { return "blocked until a commit allows it: " + e.Why }

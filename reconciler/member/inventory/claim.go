@@ -18,7 +18,7 @@ import (
 const claimPart = "claim"
 
 // errClaimed is the error of writes to a cluster that another has claimed, see ClaimedByOther.
-var errClaimed = errors.New("another fleet of the same name, or another member, holds the cluster")
+var errClaimed = errors.New("another fleet of the same name, or another member, has claimed the cluster")
 
 // claimID returns the ID of the claim of a fleet name.
 func claimID(fleet string) api.ID {

@@ -3,7 +3,7 @@
 //
 // A Store reads and writes inventories as ConfigMaps in our namespace, so that they survive the
 // loss of everything else. It also writes a claim, by which two fleets of the same name notice
-// each other. While another fleet holds the cluster, it writes nothing.
+// each other. While another fleet has claimed the cluster, it writes nothing.
 package inventory
 
 import (

@@ -58,7 +58,7 @@ func (st *Store) Claimant() string {
 func (st *Store) Owners() []protocol.Owner { return st.owners }
 
 // ClaimedByOther reports whether nothing may be written: the cluster has an inventory or the claim of
-// another fleet, another member of this fleet holds it, or it is not the cluster that the fleet has
+// another fleet, another member of this fleet has claimed it, or it is not the cluster that the fleet has
 // identified under the name of the member.
 func (st *Store) ClaimedByOther() bool {
 	return st.claimedByFleet() || st.OtherMember() != "" || st.unidentified()
@@ -68,7 +68,7 @@ func (st *Store) claimedByFleet() bool {
 	return st.membership.ID != "" && slices.ContainsFunc(st.owners, st.membership.isOther)
 }
 
-// OtherMember returns the member of this fleet that holds the cluster under another name; empty if
+// OtherMember returns the member of this fleet that has claimed the cluster under another name; empty if
 // there is none, or if that is a former name of this member.
 func (st *Store) OtherMember() string {
 	m := &st.membership
@@ -84,8 +84,8 @@ func (st *Store) unidentified() bool {
 	return st.membership.ID != "" && st.uid != "" && st.uid != st.membership.UID
 }
 
-// Holders returns the other fleets that hold the cluster.
-func (st *Store) Holders() []protocol.Owner {
+// OtherFleets returns the other fleets that have claimed the cluster.
+func (st *Store) OtherFleets() []protocol.Owner {
 	if !st.claimedByFleet() {
 		return nil
 	}

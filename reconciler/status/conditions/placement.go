@@ -109,7 +109,7 @@ func DeletionsBlocked(p *plan.Placement, clusters ...*plan.OnCluster) (v Value, 
 	if on == 0 {
 		return Value{}, false
 	}
-	text := fmt.Sprintf("Deleting %d object(s) on %d cluster(s) is held, such as %s; %s", objects, on, example, DeletionAdvice(p.Key.String()))
+	text := fmt.Sprintf("Deleting %d object(s) on %d cluster(s) is blocked, such as %s; %s", objects, on, example, DeletionAdvice(p.Key.String()))
 	return True(api.AllowedByNoCommit, text), true
 }
 

@@ -38,7 +38,7 @@ var changeEvents = map[ledger.MemberChange]func(Input) event.Event{
 	},
 	ledger.MemberRefused: func(in Input) event.Event { return event.Warning(in.refusalReason(), in.Refusal) },
 	ledger.MemberAccepted: func(Input) event.Event {
-		return event.Normal(api.MemberClusterJoined, "no other fleet or member holds the cluster any more")
+		return event.Normal(api.MemberClusterJoined, "no other fleet or member claims the cluster any more")
 	},
 }
 

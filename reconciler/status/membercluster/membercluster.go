@@ -23,7 +23,7 @@ type Input struct {
 	Known     ledger.Declared
 	Seen      *ledger.Cluster
 	Suspended string // why nothing is written to the cluster; empty if it is not suspended
-	// Refusal is why the cluster is refused, because another fleet or another member holds it; empty if it is
+	// Refusal is why the cluster is refused, because another fleet or another member has claimed it; empty if it is
 	// not. SameAs is that other member.
 	Refusal, SameAs string
 	// Cordoned says that the cluster is drained.
@@ -31,7 +31,7 @@ type Input struct {
 }
 
 // Object returns the member cluster as declared, with its observed status. gitfleet's probes
-// replace KubeFleet's agent. A cluster that another fleet or another member holds has not joined. If its namespaces
+// replace KubeFleet's agent. A cluster that another fleet or another member has claimed has not joined. If its namespaces
 // equal one of the given maps, that map is used, so that reports share it.
 func (in Input) Object(now time.Time, sharable ...map[string]string) *api.MemberCluster {
 	c, known, seen := in.Declared, in.Known, in.Seen

@@ -237,7 +237,7 @@ func TestMemberClusterEvents(t *testing.T) {
 		"another fleet holds it":                   {&state{seen: joined()}, state{joined(), "held by b"}, []string{"Warning HeldByAnotherFleet held by b"}},
 		"another fleet still holds it":             {&state{joined(), "held by b"}, state{joined(), "held by b"}, nil},
 		"a third fleet holds it":                   {&state{joined(), "held by b"}, state{joined(), "held by c"}, []string{"Warning HeldByAnotherFleet held by c"}},
-		"no other fleet holds it any more":         {&state{joined(), "held by b"}, state{seen: joined()}, []string{"Normal MemberClusterJoined no other fleet or member holds the cluster any more"}},
+		"no other fleet holds it any more":         {&state{joined(), "held by b"}, state{seen: joined()}, []string{"Normal MemberClusterJoined no other fleet or member claims the cluster any more"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := east(test.is.seen)
