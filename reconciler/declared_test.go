@@ -121,20 +121,20 @@ func TestARestartRepeatsNothingOfCommitsAndSuspensions(t *testing.T) {
 	refuse := func(why string) {
 		l.commits.putInForce(loaded{commit: hub.Commit{Hash: "c2", Subject: "make c2"}, err: errors.New(why)}, l.ledger, l.now)
 	}
-	poll := func(why string) {
-		l.cfg.Source = polledSource{status: gitsource.Status{LastPoll: l.now, Error: why}}
+	poll := func(why string, notAccepted bool) {
+		l.cfg.Source = polledSource{status: gitsource.Status{LastPoll: l.now, Error: why, Refused: notAccepted}}
 		l.drainEvents(t.Context(), l.now)
 	}
 	l.commit("c1", text)
 	for _, o := range []Order{{Subject: "cluster/east", Reason: "INC-1", By: "ada"}, {Subject: "crp/web", Reason: "INC-2", By: "ada", Until: l.now.Add(90 * time.Minute)}} {
 		l.runOrders(t.Context(), []queuedOrder{{Order: o, do: (*orderRun).suspend, done: make(chan answer, 1)}}, l.now)
 	}
-	poll("timeout")
+	poll("timeout", false)
 	refuse("not YAML")
 	l.turn()
 	before := l.report.Events
 	l.restart()
-	poll("timeout")
+	poll("timeout", false)
 	refuse("not YAML")
 	l.endSuspensions(l.now)
 	l.turn()
@@ -145,7 +145,7 @@ func TestARestartRepeatsNothingOfCommitsAndSuspensions(t *testing.T) {
 	l.restart()
 	l.endSuspensions(l.now)
 	publish(l.cfg, slices.Concat(l.planned...)...)
-	poll("")
+	poll("commit c3: not signed", true)
 	refuse("too large")
 	l.turn()
 	l.tells("action ended crp/web | ada | it was suspended by ada until 2026-03-01T13:31:00Z: INC-2\ncommit refused @c2 | make c2 | too large\n")
@@ -153,7 +153,7 @@ func TestARestartRepeatsNothingOfCommitsAndSuspensions(t *testing.T) {
 	for _, e := range l.report.Events[len(before):] {
 		news = append(news, e.Reason+" "+e.About())
 	}
-	if want := []string{"Resumed crp/web", "FetchSucceeded repository/hub", "CommitRefused repository/hub"}; !slices.Equal(news, want) {
+	if want := []string{"Resumed crp/web", "FetchSucceeded repository/hub", "CommitRefused repository/hub", "CommitRefused repository/hub"}; !slices.Equal(news, want) {
 		t.Errorf("new events %q, want %q", news, want)
 	}
 }

@@ -216,8 +216,7 @@ func (r *Reconciler) drainEvents(ctx context.Context, now time.Time) (changed bo
 	r.commits.source.Git = git
 	if !git.LastPoll.IsZero() {
 		was := ledger.RepositoryOf(r.ledger)
-		is := was
-		is.Unreadable = git.Error
+		is := was.Polled(git.Error, git.Refused)
 		ledger.SetRepository(r.ledger, is)
 		addEvents(r.ledger, now, occurrence.OfPolls(was, is)...)
 	}

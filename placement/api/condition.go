@@ -216,7 +216,7 @@ const (
 	DeletionFailed = "DeletionFailed"
 	// Resumed: a suspension has ended.
 	Resumed = "Resumed"
-	// CommitInForce and CommitRefused: a new commit was loaded, or is invalid.
+	// CommitInForce and CommitRefused: a new commit was loaded, or is invalid or not accepted.
 	CommitInForce = "CommitInForce"
 	CommitRefused = "CommitRefused"
 	// FetchFailed and FetchSucceeded: the remote could not be read, or can be read again.

@@ -41,8 +41,21 @@ type Repository struct {
 	// Refused is the newest commit if it is refused, and Why the reason in short; both are empty otherwise.
 	Refused string `json:"refused,omitempty"`
 	Why     string `json:"why,omitempty"`
-	// Unreadable is why the last poll failed; empty if it succeeded.
-	Unreadable string `json:"unreadable,omitempty"`
+	// Unreadable is why the last poll could not read the remote; empty if it could. NotAccepted is why the newest commit that was read is
+	// not accepted, so that it is not loaded; empty if it is.
+	Unreadable  string `json:"unreadable,omitempty"`
+	NotAccepted string `json:"notAccepted,omitempty"`
+}
+
+// Polled returns r after a poll with an error, which may be why the newest commit is not accepted; empty after a successful one.
+func (r Repository) Polled(err string, notAccepted bool) Repository {
+	r.Unreadable = err
+	if notAccepted {
+		r.Unreadable, r.NotAccepted = "", err
+	} else if err == "" {
+		r.NotAccepted = ""
+	}
+	return r
 }
 
 // New returns an empty ledger.

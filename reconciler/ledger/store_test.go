@@ -142,7 +142,7 @@ func change(t *rapid.T, l *Ledger, minute int) {
 	case 13:
 		l.SetEvents(AppendEvents(l.Events(), []Event{{Kind: "MemberCluster", Name: cluster, Reason: "Seen", Message: fmt.Sprint(n), First: at(minute), Last: at(minute), Count: 1}}))
 	case 8:
-		SetRepository(l, Repository{InForce: v(n).Commit, Refused: v(minute).Commit, Why: "not YAML", Unreadable: rapid.SampledFrom([]string{"", "timeout"}).Draw(t, "unreadable")})
+		SetRepository(l, Repository{InForce: v(n).Commit, Refused: v(minute).Commit, Why: "not YAML", Unreadable: rapid.SampledFrom([]string{"", "timeout"}).Draw(t, "unreadable"), NotAccepted: "not signed"})
 		l.ForgetCluster(cluster)
 	}
 }

@@ -45,8 +45,10 @@ type Occurrence struct {
 	// InForce is the commit that has come into force; nil otherwise. After a restart, a commit comes into force again, which the
 	// history does not have.
 	InForce *hub.Snapshot
-	// Refused is why a commit is refused, in full; nil otherwise. StaysInForce is the commit that is in force instead; empty if none is.
+	// Refused is why a commit is refused, in full; nil otherwise. NotAccepted is why the newest commit of the remote is not accepted, so that
+	// it is not loaded; empty otherwise. StaysInForce is the commit that is in force instead; empty if none is.
 	Refused      error
+	NotAccepted  string
 	StaysInForce string
 	// Unreadable is why the repository cannot be read any more, or now for another reason; Readable says that it can be read again.
 	Unreadable string

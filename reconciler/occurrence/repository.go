@@ -19,9 +19,12 @@ func OfCommit(c hub.Commit, was, is ledger.Repository) Occurrence {
 }
 
 // OfPolls returns what has happened by polls of the remote, from what the ledger had of the repository before and has after.
-func OfPolls(was, is ledger.Repository) []Occurrence {
-	if is.Unreadable == was.Unreadable {
-		return nil
+func OfPolls(was, is ledger.Repository) (out []Occurrence) {
+	if is.Unreadable != was.Unreadable {
+		out = append(out, Occurrence{Unreadable: is.Unreadable, Readable: is.Unreadable == ""})
 	}
-	return []Occurrence{{Unreadable: is.Unreadable, Readable: is.Unreadable == ""}}
+	if is.NotAccepted != "" && is.NotAccepted != was.NotAccepted {
+		out = append(out, Occurrence{NotAccepted: is.NotAccepted, StaysInForce: is.InForce})
+	}
+	return out
 }

@@ -82,7 +82,7 @@ func (s *Fleet) Down(cluster, why string) {
 func (s *Fleet) Turn(after time.Duration) {
 	s.Now = s.Now.Add(after)
 	s.In.Now = s.Now
-	was, is := ledger.RepositoryOf(s.In.Ledger), ledger.Repository{InForce: s.source.InForce.Hash, Why: s.source.Problems.Summary(), Unreadable: s.source.Git.Error}
+	was, is := ledger.RepositoryOf(s.In.Ledger), ledger.Repository{InForce: s.source.InForce.Hash, Why: s.source.Problems.Summary()}.Polled(s.source.Git.Error, s.source.Git.Refused)
 	if is.Why != "" {
 		is.Refused = s.source.Newest.Hash
 	}

@@ -24,11 +24,9 @@ func Of(all []occurrence.Occurrence, l *ledger.Ledger, now time.Time) (out []Eve
 		case o.Event == history.InForce:
 			out = append(out, aboutRepository(Normal(api.CommitInForce, commitText(o)+" is in force"), o.Commit, now))
 		case o.Event == history.Refused:
-			stays := "and no commit is in force yet"
-			if o.StaysInForce != "" {
-				stays = "and the last good one stays in force"
-			}
-			out = append(out, aboutRepository(Warning(api.CommitRefused, commitText(o)+" is refused, "+stays+": "+o.Message), o.Commit, now))
+			out = append(out, aboutRepository(Warning(api.CommitRefused, commitText(o)+" is refused, and "+inForceInstead(o)+": "+o.Message), o.Commit, now))
+		case o.NotAccepted != "":
+			out = append(out, aboutRepository(Warning(api.CommitRefused, "The newest commit is not accepted, and "+inForceInstead(o)+": "+o.NotAccepted), "", now))
 		case o.Suspended != nil:
 			out = append(out, aboutSubject(o.Suspended.Subject, l, now, Normal(api.Suspended, o.Suspended.Subject.String()+" is "+o.Suspended.String())))
 		case o.Resumed != nil:
@@ -42,6 +40,14 @@ func Of(all []occurrence.Occurrence, l *ledger.Ledger, now time.Time) (out []Eve
 func commitText(o *occurrence.Occurrence) string {
 	const short = 12
 	return fmt.Sprintf("Commit %s (%s)", o.Commit[:min(short, len(o.Commit))], cmp.Or(o.Subject, "no subject"))
+}
+
+// inForceInstead returns what is in force instead of a refused commit.
+func inForceInstead(o *occurrence.Occurrence) string {
+	if o.StaysInForce == "" {
+		return "no commit is in force yet"
+	}
+	return "the last good one stays in force"
 }
 
 // aboutSubject sets what is suspended as the involved object of an event: a placement, a cluster, or otherwise the repository.

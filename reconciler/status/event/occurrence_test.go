@@ -25,6 +25,8 @@ func TestEventsOfOccurrences(t *testing.T) {
 	web := ledger.Subject{Placement: api.PlacementKey{Name: "web"}}
 	for want, o := range map[string]occurrence.Occurrence{
 		"repository/hub Warning FetchFailed The repository cannot be read: timeout":                                                                                    {Unreadable: "timeout"},
+		"repository/hub Warning CommitRefused The newest commit is not accepted, and no commit is in force yet: commit c2: not signed":                                 {NotAccepted: "commit c2: not signed"},
+		"repository/hub Warning CommitRefused The newest commit is not accepted, and the last good one stays in force: commit c2: not signed":                          {NotAccepted: "commit c2: not signed", StaysInForce: "c1"},
 		"repository/hub Normal FetchSucceeded The repository can be read again":                                                                                        {Readable: true},
 		"repository/hub @0123456789abcdef Normal CommitInForce Commit 0123456789ab (first) is in force":                                                                commit(history.InForce, "", "first"),
 		"repository/hub @0123456789abcdef Warning CommitRefused Commit 0123456789ab (no subject) is refused, and no commit is in force yet: a.yaml:2: not YAML":        refused,
