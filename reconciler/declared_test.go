@@ -158,6 +158,30 @@ func TestARestartRepeatsNothingOfCommitsAndSuspensions(t *testing.T) {
 	}
 }
 
+// The event of a refused commit says whether another one is in force: none is after a restart if the last one does not load any more.
+func TestARefusedCommitSaysWhatStaysInForce(t *testing.T) {
+	c := newHistoryScene(t)
+	c.ledger.SetInForce("c1")
+	refuse := func(hash string) {
+		c.commits.putInForce(loaded{commit: hub.Commit{Hash: hash}, err: errors.New("not YAML")}, c.ledger, c.now)
+	}
+	refuse("c2")
+	c.commits.putInForce(c.loadedCommit("c3", "", fmt.Sprintf(small, "a")), c.ledger, c.now)
+	refuse("c4")
+	refuse("c5")
+	var got []string
+	for _, e := range c.ledger.Events() {
+		got = append(got, e.Message)
+	}
+	want := []string{
+		"Commit c2 (no subject) is refused, and no commit is in force yet: not YAML", "Commit c3 (make c3) is in force",
+		"Commit c4 (no subject) is refused, and the last good one stays in force: not YAML", "Commit c5 (no subject) is refused, and the last good one stays in force: not YAML",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("events %q\nwant %q", got, want)
+	}
+}
+
 // A polledSource has the status of a poll.
 type polledSource struct {
 	Source
