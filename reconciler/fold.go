@@ -31,7 +31,7 @@ func (o *observations) fold(l *ledger.Ledger, a *agents, seen map[observedSubjec
 		return cmp.Or(a.placement.Compare(b.placement), strings.Compare(a.cluster, b.cluster))
 	})
 	for _, s := range subjects {
-		if a.members[s.cluster] != nil && o.foldOne(l, s, seen[s]) {
+		if a.members[s.cluster] != nil && o.foldObservation(l, s, seen[s]) {
 			changed = true
 		}
 		if len(o.observed) >= publishBatch {
@@ -47,8 +47,8 @@ func (o *observations) fold(l *ledger.Ledger, a *agents, seen map[observedSubjec
 	return changed
 }
 
-// foldOne folds one observation, and adds what has happened to the observed occurrences.
-func (o *observations) foldOne(l *ledger.Ledger, s observedSubject, seen protocol.Observation) bool {
+// foldObservation folds one observation, and adds what has happened to the observed occurrences.
+func (o *observations) foldObservation(l *ledger.Ledger, s observedSubject, seen protocol.Observation) bool {
 	if s.placement == (api.PlacementKey{}) {
 		was := ledger.MemberStateOf(l, s.cluster)
 		changed := l.Fold(seen)

@@ -114,7 +114,7 @@ func (c *historyScene) turns(n int) {
 }
 
 func (c *historyScene) observe(s observedSubject, o protocol.Observation) {
-	c.observations.foldOne(c.ledger, s, o)
+	c.observations.foldObservation(c.ledger, s, o)
 	c.observations.publish()
 }
 
@@ -387,7 +387,7 @@ func TestTheHistoryOfAClockThatWasSetForward(t *testing.T) {
 	r := &Reconciler{ledger: ledger.New()}
 	r.ledger.SetPlacement(key, ledger.Placement{})
 	r.ledger.Bind(key, placement.Binding{Cluster: "east", Assigned: content, AssignedAt: assigned})
-	r.observations.foldOne(r.ledger, observedSubject{cluster: "east", placement: key}, protocol.WorkSeen{
+	r.observations.foldObservation(r.ledger, observedSubject{cluster: "east", placement: key}, protocol.WorkSeen{
 		Cluster: "east", Placement: key, At: observed, WorkState: protocol.WorkState{Revision: content, Done: true, Total: 1},
 	})
 	for _, e := range occurrence.Entries(r.observations.observed) {

@@ -146,7 +146,7 @@ func (a *Approver) approveReviewed(ctx context.Context, r *status.Report) error 
 		}
 		k := runKey{d.Placement, run.Name}
 		asked[k] = true
-		if err := a.look(ctx, seen, key, k, run); err != nil {
+		if err := a.approveStage(ctx, seen, key, k, run); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -159,8 +159,8 @@ func (a *Approver) approveReviewed(ctx context.Context, r *status.Report) error 
 	return errors.Join(failed...)
 }
 
-// look approves the stage that a run asks for, if all changes that have made its content are approved.
-func (a *Approver) look(ctx context.Context, seen *reviews, key api.PlacementKey, k runKey, run *updaterun.Run) error {
+// approveStage approves the stage that a run asks for, if all changes that have made its content are approved.
+func (a *Approver) approveStage(ctx context.Context, seen *reviews, key api.PlacementKey, k runKey, run *updaterun.Run) error {
 	newest, err := seen.read(ctx, run.Commit)
 	if err != nil || newest == nil || len(newest.by) == 0 {
 		return err

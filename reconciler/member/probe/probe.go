@@ -89,8 +89,8 @@ func (pr *Prober) Start(ctx context.Context, uid string) {
 	pr.runAt, pr.timer = time.Now().Add(after), time.AfterFunc(after, func() { pr.run(ctx) })
 }
 
-// again schedules the next probe.
-func (pr *Prober) again(after time.Duration) {
+// schedule sets the timer of the next probe.
+func (pr *Prober) schedule(after time.Duration) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	pr.probing = false
@@ -119,7 +119,7 @@ func (pr *Prober) NamespaceCreated() {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	pr.created = true
-	if pr.waits() {
+	if pr.scheduled() {
 		pr.setTimer(createdDelay)
 	}
 }
@@ -131,14 +131,14 @@ func (pr *Prober) SuspectRestore() {
 	if !pr.restoreSuspected.Swap(true) {
 		pr.mu.Lock()
 		defer pr.mu.Unlock()
-		if after := rand.N(connection.CredentialsPoll); pr.waits() && after < time.Until(pr.runAt) {
+		if after := rand.N(connection.CredentialsPoll); pr.scheduled() && after < time.Until(pr.runAt) {
 			pr.setTimer(after)
 		}
 	}
 }
 
-// waits reports whether the timer runs: not while a run is in progress, after which again is called. The caller holds the lock.
-func (pr *Prober) waits() bool { return pr.timer != nil && !pr.over && !pr.probing }
+// scheduled reports whether the timer runs: not while a run is in progress, after which schedule is called. The caller holds the lock.
+func (pr *Prober) scheduled() bool { return pr.timer != nil && !pr.over && !pr.probing }
 
 // takeCreated reports whether a namespace was created since the last probe began, and forgets it.
 func (pr *Prober) takeCreated() (created bool) {
@@ -181,7 +181,7 @@ func (pr *Prober) run(ctx context.Context) {
 		next = pr.soonest
 	}
 	if len(r.Replaced) == 0 && r.Another == nil && pr.outdated == (r.Unrenewed != "") && !created && time.Now().Before(next) {
-		pr.again(min(pr.cfg.Pace.credentials(), time.Until(next)))
+		pr.schedule(min(pr.cfg.Pace.credentials(), time.Until(next)))
 		return
 	}
 	p := pr.Probe(ctx, !time.Now().Before(pr.observeAt))
@@ -205,7 +205,7 @@ func (pr *Prober) run(ctx context.Context) {
 	if same {
 		wait := pr.pace(p)
 		pr.next, pr.soonest = time.Now().Add(wait), time.Now().Add(min(wait, pr.cfg.Interval))
-		pr.again(min(wait, pr.cfg.Pace.credentials()))
+		pr.schedule(min(wait, pr.cfg.Pace.credentials()))
 	} // otherwise the session ends
 }
 

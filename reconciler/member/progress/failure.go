@@ -72,9 +72,9 @@ type Situation struct {
 	Due time.Time
 }
 
-// again returns the failure of an object after another attempt. Retries have a backoff, which ends when the content changes, or
+// afterAttempt returns the failure of an object after another attempt. Retries have a backoff, which ends when the content changes, or
 // something happens that the object waited for.
-func (f Failure) again(o *apply.Outcome, s Situation, now time.Time) Failure {
+func (f Failure) afterAttempt(o *apply.Outcome, s Situation, now time.Time) Failure {
 	if f.Cond.Reason != o.Cond.Reason || f.Since.IsZero() {
 		f.Since = now
 	}
@@ -158,7 +158,7 @@ func (s *State) NotApplied(o *apply.Outcome, at Situation, now time.Time) (log b
 		f = &Failure{Hash: o.Manifest.Hash}
 		s.failed[o.Manifest.ID] = f
 	}
-	*f = f.again(o, at, now)
+	*f = f.afterAttempt(o, at, now)
 	return o.Err != nil && o.Do != diff.NeedRead && !f.Recreate && f.logged.Due(o.Cond.Reason+connection.RefusalReason(o.Err))
 }
 
