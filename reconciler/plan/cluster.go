@@ -181,7 +181,7 @@ func (c *OnCluster) Seen() *protocol.WorkState { return c.Entry.SeenOf(c.Binding
 
 // LastKnown returns what is known of the assigned revision on the cluster; nil if the member has not reported since the assignment.
 // While the reports are not complete, because the member reconnects, it is what the last complete one said; see
-// ledger.Entry.CompleteOf. A rollout, which must not rely on that, reads Seen.
+// ledger.Entry.CompleteOf. A rollout must not rely on what was available before: see placementPlanner.rolloutStatus.
 func (c *OnCluster) LastKnown() *protocol.WorkState {
 	seen, complete := c.Seen(), c.Entry.CompleteOf(c.Binding)
 	if complete == nil || complete.Compared != seen.Compared {

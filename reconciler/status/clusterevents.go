@@ -163,7 +163,8 @@ func (s *statusChange) failedEvents() []Event {
 // awaitsDefinition reports whether an object is not applied only because its
 // CustomResourceDefinition, which is placed on the cluster too, is not established yet.
 func (s *statusChange) awaitsDefinition(i api.ResourceIdentifier) bool {
-	return s.cluster.LastKnown() != nil && slices.ContainsFunc(s.cluster.LastKnown().Exceptions, func(o protocol.ObjectState) bool {
+	seen := s.cluster.LastKnown()
+	return seen != nil && slices.ContainsFunc(seen.Exceptions, func(o protocol.ObjectState) bool {
 		return o.Pending && o.Applied.Reason == api.DecodingErred && o.Identifier().SortKey() == i.SortKey()
 	})
 }

@@ -124,8 +124,9 @@ func (c Cluster) allApplied() bool {
 
 // failedWork is the name of the work of the first object that is not applied.
 func (c Cluster) failedWork() string {
-	for i := range c.LastKnown().Exceptions {
-		if o := &c.LastKnown().Exceptions[i]; !o.Applied.OK {
+	seen := c.LastKnown()
+	for i := range seen.Exceptions {
+		if o := &seen.Exceptions[i]; !o.Applied.OK {
 			return c.work(o.Envelope)
 		}
 	}
