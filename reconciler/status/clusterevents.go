@@ -57,7 +57,7 @@ func (s *statusChange) addEvents(b *builder, at int) {
 	}
 	s.happened = stateOn(s.cluster).Since(stateOn(s.clusterBefore))
 	s.addProgress(&b.progress)
-	for _, events := range [][]Event{s.problemEvents(), s.failedEvents(), s.diffEvents(b)} {
+	for _, events := range [][]Event{s.problemEvents(b), s.failedEvents(), s.diffEvents(b)} {
 		b.problems = append(b.problems, event.Limited(s.now.ClusterName, s.cluster.Binding.Assigned.Commit, events)...)
 	}
 }
@@ -125,7 +125,7 @@ func (s *statusChange) addProgress(to *event.Grouping) {
 }
 
 // problemEvents returns the events about conditions that became false, and about failed updates.
-func (s *statusChange) problemEvents() []Event {
+func (s *statusChange) problemEvents(b *builder) []Event {
 	var out []Event
 	add := func(types ...string) {
 		for _, typ := range types {
@@ -140,9 +140,25 @@ func (s *statusChange) problemEvents() []Event {
 		add(api.Applied, api.Available)
 	}
 	if s.cluster.Unusual().Failure != "" && s.cluster.LastKnown().Applied() && (s.clusterBefore == nil || s.clusterBefore.Unusual().Failure == "" || s.happened.Assigned) {
-		out = append(out, event.Warning(api.UpdateFailed, "The assigned content has failed: "+s.cluster.Unusual().Failure))
+		failed := event.Warning(api.UpdateFailed, "The assigned content has failed: "+s.cluster.Unusual().Failure)
+		if !s.cluster.TimedOut || !s.recordedTimeout(b, failed) {
+			out = append(out, failed)
+		}
 	}
 	return out
+}
+
+// recordedTimeout reports whether the ledger has the event of an availability timeout since the content is unavailable on the cluster. After
+// a restart, and while the member reconnects, the content does not count as failed until the member reports that it is still unavailable.
+func (s *statusChange) recordedTimeout(b *builder, failed Event) bool {
+	key, cluster, since := b.p.Key, s.now.ClusterName, s.cluster.Entry.Unusual().UnavailableSince
+	if seen := b.in.Ledger.Cluster(cluster); seen != nil && seen.Since.After(since) { // the timeout has begun again
+		since = seen.Since
+	}
+	return slices.ContainsFunc(b.in.Ledger.Events(), func(e Event) bool {
+		return e.Reason == failed.Reason && e.Cluster == cluster && e.Message == failed.Message && !e.Last.Before(since) &&
+			e.Kind == key.Kind() && e.Namespace == key.Namespace && e.Name == key.Name
+	})
 }
 
 // failedEvents returns events about objects that could not be applied, for a new reason. There
