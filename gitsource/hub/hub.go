@@ -111,6 +111,22 @@ func (s *Snapshot) Object(id api.ID) *api.Object {
 	return s.Objects[i]
 }
 
+// OverrideField returns the position of a field of a declared override; that of the override if the line of the field is not known. The
+// name of a ClusterResourceOverride has no namespace. It is zero if there is no such override.
+func (s *Snapshot) OverrideField(name api.NamespacedName, field string) api.Origin {
+	for _, o := range s.ClusterOverrides {
+		if name == (api.NamespacedName{Name: o.Name}) {
+			return o.Lines.At(o.Origin, field)
+		}
+	}
+	for _, o := range s.Overrides {
+		if name == (api.NamespacedName{Namespace: o.Namespace, Name: o.Name}) {
+			return o.Lines.At(o.Origin, field)
+		}
+	}
+	return api.Origin{}
+}
+
 // JobNamespaces are the namespaces in which gates run Jobs for a placement, sorted.
 func (s *Snapshot) JobNamespaces(key api.PlacementKey) (namespaces []string) {
 	for _, run := range s.Runs {
@@ -180,6 +196,14 @@ type Cluster struct {
 
 // Lines are the lines of the fields of a declared object that later problems may be about, such as spec.resourceSelectors[0].
 type Lines map[string]int
+
+// At returns the position of a field of the object at o; o itself if the line of the field is not known.
+func (l Lines) At(o api.Origin, field string) api.Origin {
+	if line, known := l[field]; known {
+		o.Line = line
+	}
+	return o
+}
 
 // Hashes are the hashes of a declared object: Hash of all of it, SpecHash of its spec.
 type Hashes struct{ Hash, SpecHash string }

@@ -132,7 +132,7 @@ func TestDescriptionOfAnUncertainRename(t *testing.T) {
 // once, and the objects that no cluster can apply.
 func TestFaults(t *testing.T) {
 	origin := api.Origin{Path: "placement-web.yaml", Line: 1}
-	spec := &hub.Placement{Origin: origin}
+	spec := &hub.Placement{Origin: origin, Lines: hub.Lines{"spec.resourceSelectors[0]": 7}}
 	cluster := func(name string, err error, refused ...work.Refused) *plan.OnCluster {
 		return &plan.OnCluster{Binding: &placement.Binding{Cluster: name}, Err: err, Content: &work.Rendered{Refused: refused}}
 	}
@@ -142,7 +142,7 @@ func TestFaults(t *testing.T) {
 		want []string
 	}{
 		"none":              {plan.Placement{Spec: spec, Clusters: []*plan.OnCluster{cluster("a", nil)}}, nil},
-		"invalid selectors": {plan.Placement{Spec: spec, Selection: placement.Selection{Invalid: "no such kind", InvalidField: "spec.resourceSelectors[0]"}}, []string{"placement-web.yaml:1: spec.resourceSelectors[0]: no such kind"}},
+		"invalid selectors": {plan.Placement{Spec: spec, Selection: placement.Selection{Invalid: "no such kind", InvalidField: "spec.resourceSelectors[0]"}}, []string{"placement-web.yaml:7: spec.resourceSelectors[0]: no such kind"}},
 		"one message on several clusters": {
 			plan.Placement{Spec: spec, Clusters: []*plan.OnCluster{cluster("a", errors.New("bad patch")), cluster("b", errors.New("other")), cluster("c", errors.New("bad patch"))}},
 			[]string{"placement-web.yaml:1: bad patch (on a, c)", "placement-web.yaml:1: other (on b)"},

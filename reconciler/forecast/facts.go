@@ -89,7 +89,7 @@ func Faults(p *plan.Placement) problem.List {
 		}
 	}
 	if p.Selection.Invalid != "" {
-		fault(p.Spec.Origin, p.Selection.InvalidField, p.Selection.Invalid)
+		fault(p.Spec.Lines.At(p.Spec.Origin, p.Selection.InvalidField), p.Selection.InvalidField, p.Selection.Invalid)
 	}
 	on := map[string][]string{}
 	var messages []string

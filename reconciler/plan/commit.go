@@ -122,23 +122,11 @@ func (c *commitCache) findUnusedOverrides() (warnings problem.List) {
 
 // overrideWarning returns a warning about an override of the commit.
 func (c *commitCache) overrideWarning(name api.NamespacedName, field, why string) problem.Problem {
-	w := problem.Problem{Field: field, Severity: problem.Warning}
-	if name.Namespace == "" {
-		for _, o := range c.ClusterOverrides {
-			if o.Name == name.Name {
-				w.Origin = o.Origin
-			}
-		}
-		w.Message = fmt.Sprintf("ClusterResourceOverride %q %s", name.Name, why)
-		return w
+	text := fmt.Sprintf("ClusterResourceOverride %q", name.Name)
+	if name.Namespace != "" {
+		text = fmt.Sprintf("ResourceOverride %q", name.Namespace+"/"+name.Name)
 	}
-	for _, o := range c.Overrides {
-		if o.Namespace == name.Namespace && o.Name == name.Name {
-			w.Origin = o.Origin
-		}
-	}
-	w.Message = fmt.Sprintf("ResourceOverride %q %s", name.Namespace+"/"+name.Name, why)
-	return w
+	return problem.Problem{Origin: c.OverrideField(name, field), Field: field, Severity: problem.Warning, Message: text + " " + why}
 }
 
 // prepared has the objects that a placement selects at one commit, ready to be rendered.

@@ -11,26 +11,40 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A warning about an override has its position and names its kind.
+// A warning about an override has the position of its field, or else of the override, and names its kind.
 func TestOverrideWarning(t *testing.T) {
 	cluster, namespaced := api.Origin{Path: "cro.yaml", Line: 1}, api.Origin{Path: "ro.yaml", Line: 2}
 	cro, ro := &api.ClusterResourceOverride{}, &api.ResourceOverride{}
 	cro.Name, ro.Name, ro.Namespace = "image", "image", "web"
 	at := newCommitCache(&hub.Snapshot{
-		ClusterOverrides: []*hub.ClusterOverride{{ClusterResourceOverride: cro, Origin: cluster}},
+		ClusterOverrides: []*hub.ClusterOverride{{ClusterResourceOverride: cro, Origin: cluster, Lines: hub.Lines{"spec": 4, "spec.policy": 6}}},
 		Overrides:        []*hub.Override{{ResourceOverride: ro, Origin: namespaced}},
 	})
 	for name, test := range map[string]struct {
 		of   api.NamespacedName
 		want problem.Problem
 	}{
-		"of a cluster":     {api.NamespacedName{Name: "image"}, problem.Problem{Origin: cluster, Field: "spec", Severity: problem.Warning, Message: `ClusterResourceOverride "image" is idle`}},
+		"of a cluster":     {api.NamespacedName{Name: "image"}, problem.Problem{Origin: api.Origin{Path: "cro.yaml", Line: 4}, Field: "spec", Severity: problem.Warning, Message: `ClusterResourceOverride "image" is idle`}},
 		"of a namespace":   {api.NamespacedName{Namespace: "web", Name: "image"}, problem.Problem{Origin: namespaced, Field: "spec", Severity: problem.Warning, Message: `ResourceOverride "web/image" is idle`}},
 		"of another place": {api.NamespacedName{Namespace: "shop", Name: "image"}, problem.Problem{Field: "spec", Severity: problem.Warning, Message: `ResourceOverride "shop/image" is idle`}},
 	} {
 		if got := at.overrideWarning(test.of, "spec", "is idle"); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
+	}
+}
+
+// A warning about a placement has the position of its field, or else of the placement.
+func TestWarningsAreAtTheLinesOfFields(t *testing.T) {
+	p := &Placement{Spec: &hub.Placement{Origin: api.Origin{Path: "web.yaml", Line: 2}, Lines: hub.Lines{"spec.policy": 9}}}
+	p.warn("spec.policy", "a", "b")
+	p.warn("", "c")
+	var got []string
+	for _, w := range p.Warnings {
+		got = append(got, w.Error())
+	}
+	if want := []string{"web.yaml:9: spec.policy: a", "web.yaml:9: spec.policy: b", "web.yaml:2: c"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

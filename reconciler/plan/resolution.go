@@ -151,7 +151,8 @@ func (r *resolver) conflictWarnings(p *Placement) problem.List {
 		if spec := r.planner.memo.spec(other); spec != nil {
 			text += " (" + spec.Origin.String() + ")"
 		}
-		out = append(out, problem.Problem{Origin: p.Spec.Origin, Field: "spec.resourceSelectors", Severity: problem.Warning, Message: fmt.Sprintf(format, text, e)})
+		const field = "spec.resourceSelectors"
+		out = append(out, problem.Problem{Origin: p.Spec.Lines.At(p.Spec.Origin, field), Field: field, Severity: problem.Warning, Message: fmt.Sprintf(format, text, e)})
 	}
 	order := func(a, b conflict) int {
 		return cmp.Or(a.owner.Compare(b.owner), a.without.Compare(b.without))

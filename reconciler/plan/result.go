@@ -166,7 +166,7 @@ func (p *Placement) registered(cluster string) bool {
 
 func (p *Placement) warn(field string, messages ...string) {
 	for _, m := range messages {
-		p.Warnings = append(p.Warnings, problem.Problem{Origin: p.Spec.Origin, Field: field, Severity: problem.Warning, Message: m})
+		p.Warnings = append(p.Warnings, problem.Problem{Origin: p.Spec.Lines.At(p.Spec.Origin, field), Field: field, Severity: problem.Warning, Message: m})
 	}
 }
 

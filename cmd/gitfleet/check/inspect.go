@@ -92,7 +92,7 @@ func (i *inspector) placement(p *plan.Placement) {
 // are not known here.
 func (i *inspector) isReported(p *plan.Placement, w problem.Problem) bool {
 	at := i.overridden(w.Message, api.Origin{})
-	idle := at != api.Origin{} && w.Origin == at
+	idle := at != api.Origin{} && w.Origin == i.lines[at].At(at, w.Field)
 	return idle && i.idle[at] || i.open[p.Key] && (idle || slices.Contains(p.Schedule.Notes, w.Message))
 }
 

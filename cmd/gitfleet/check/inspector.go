@@ -25,10 +25,7 @@ type inspector struct {
 }
 
 func (i *inspector) add(r *rule, severity problem.Severity, at api.Origin, field, message string) {
-	if line, known := i.lines[at][field]; known {
-		at.Line = line
-	}
-	i.found = append(i.found, finding{problem.Problem{Origin: at, Field: field, Severity: severity, Message: message}, r})
+	i.found = append(i.found, finding{problem.Problem{Origin: i.lines[at].At(at, field), Field: field, Severity: severity, Message: message}, r})
 }
 
 func (i *inspector) warn(at api.Origin, field, message string) {
