@@ -98,13 +98,16 @@ func (s *storage) List(ctx context.Context, o *internalversion.ListOptions) (run
 	l := &list{Items: page.Objects}
 	l.APIVersion, l.Kind = s.kind.gvk(s.version).GroupVersion().String(), s.kind.name+"List"
 	l.ResourceVersion = strconv.FormatUint(after.Version, 10)
-	if left := int64(page.Left); left > 0 {
+	if page.More {
 		last := page.Objects[len(page.Objects)-1]
 		raw, err := json.Marshal(mark{after.Version, last.Namespace, last.Name})
 		if err != nil {
 			return nil, err
 		}
-		l.Continue, l.RemainingItemCount = base64.RawURLEncoding.EncodeToString(raw), &left
+		l.Continue = base64.RawURLEncoding.EncodeToString(raw)
+		if left := int64(page.Left); left > 0 { // like an API server, which leaves it out with a selector
+			l.RemainingItemCount = &left
+		}
 	}
 	for i, o := range l.Items {
 		l.Items[i] = s.show(o)

@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -10,12 +11,19 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/gitfleet/gitfleet/reconciler/server/store"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newStorage(t *testing.T, k *kind, version string) *storage {
@@ -126,6 +134,59 @@ func TestWatchesBeginAsRequested(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A watch of the objects of a commit shows what a selector matches and no longer matches, and the last state of what is deleted.
+func TestWatchOfDeclaredObjects(t *testing.T) {
+	commit := func(labels string) *status.Report {
+		all := maps.Clone(files)
+		if labels != "" {
+			all["a.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: web, labels: " + labels + "}\ndata: {labels: '" + labels + "'}\n")}
+		}
+		all["b.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: web}\n")}
+		return reportOf(load(t, "c", all))
+	}
+	first := commit("{team: shop}")
+	served := serve(t, first)
+	s := &storage{served.api.store, newCatalog(first.InForce).byResource[schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}], "v1"}
+	shop, err := labels.Parse("team=shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.Watch(request.WithNamespace(t.Context(), "web"), &internalversion.ListOptions{LabelSelector: shop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	last := uint64(0)
+	expect := func(typ watch.EventType, data string) {
+		t.Helper()
+		e := <-w.ResultChan()
+		var o corev1.ConfigMap
+		raw, err := e.Object.(*store.Object).JSON()
+		if err != nil || json.Unmarshal(raw, &o) != nil || e.Type != typ || o.Name != "a" || o.Data["labels"] != data {
+			t.Errorf("%s %s, %v", e.Type, raw, err)
+		}
+		if v, err := strconv.ParseUint(o.ResourceVersion, 10, 64); err != nil || v <= last {
+			t.Errorf("the version is %s after %d", o.ResourceVersion, last)
+		} else {
+			last = v
+		}
+	}
+	expect(watch.Added, "{team: shop}")
+	for _, step := range []struct {
+		labels string
+		typ    watch.EventType
+		data   string
+	}{
+		{"{team: shop, a: b}", watch.Modified, "{team: shop, a: b}"}, {"{team: web}", watch.Deleted, "{team: web}"},
+		{"{team: shop}", watch.Added, "{team: shop}"}, {"", watch.Deleted, "{team: shop}"}, {"{team: shop}", watch.Added, "{team: shop}"},
+	} {
+		served.api.Publish(commit(step.labels))
+		expect(step.typ, step.data)
+	}
+	served.api.Publish(reportOf(load(t, "none", files))) // no ConfigMap is left
+	expect(watch.Deleted, "{team: shop}")
 }
 
 // An object is served in the requested version without the fields that it does not have. Unknown

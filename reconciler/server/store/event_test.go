@@ -53,7 +53,7 @@ func TestEventsOfAWatch(t *testing.T) {
 		"new, and does not match any more": {red, at(11, 12, "red", "blue", false), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.query.event(test.entry, since); got != test.want {
+			if got := test.query.event(test.entry, test.entry.read(), since); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
@@ -135,18 +135,20 @@ func TestLists(t *testing.T) {
 		limit int
 		want  string
 		left  int
+		more  bool
 	}{
-		"all":                         {Query{Kind: things}, "", 0, "abcd", 0},
-		"of a label":                  {Query{Kind: things, Labels: red}, "", 0, "acd", 0},
-		"of a name":                   {Query{Kind: things, Fields: fields.OneTermEqualSelector("metadata.name", "b")}, "", 0, "b", 0},
-		"of a namespace":              {Query{Kind: things, Namespace: "ns"}, "", 0, "abcd", 0},
-		"of another namespace":        {Query{Kind: things, Namespace: "other"}, "", 0, "", 0},
-		"of an unknown kind":          {Query{}, "", 0, "", 0},
-		"the first two":               {Query{Kind: things}, "", 2, "ab", 2},
-		"two after one":               {Query{Kind: things}, "a", 2, "bc", 1},
-		"after one that is gone":      {Query{Kind: things}, "bb", 2, "cd", 0},
-		"only matching ones are left": {Query{Kind: things, Labels: red}, "", 1, "a", 2},
-		"after the last":              {Query{Kind: things}, "d", 2, "", 0},
+		"all":                      {Query{Kind: things}, "", 0, "abcd", 0, false},
+		"of a label":               {Query{Kind: things, Labels: red}, "", 0, "acd", 0, false},
+		"of a name":                {Query{Kind: things, Fields: fields.OneTermEqualSelector("metadata.name", "b")}, "", 0, "b", 0, false},
+		"of a namespace":           {Query{Kind: things, Namespace: "ns"}, "", 0, "abcd", 0, false},
+		"of another namespace":     {Query{Kind: things, Namespace: "other"}, "", 0, "", 0, false},
+		"of an unknown kind":       {Query{}, "", 0, "", 0, false},
+		"the first two":            {Query{Kind: things}, "", 2, "ab", 2, true},
+		"two after one":            {Query{Kind: things}, "a", 2, "bc", 1, true},
+		"after one that is gone":   {Query{Kind: things}, "bb", 2, "cd", 0, false},
+		"a page of a label":        {Query{Kind: things, Labels: red}, "", 1, "a", 0, true},
+		"the last page of a label": {Query{Kind: things, Labels: red}, "c", 1, "d", 0, false},
+		"after the last":           {Query{Kind: things}, "d", 2, "", 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := s.List(test.query, "ns", test.after, test.limit)
@@ -154,8 +156,8 @@ func TestLists(t *testing.T) {
 			for _, o := range page.Objects {
 				got += o.Name
 			}
-			if got != test.want || page.Left != test.left || page.Version != s.Version() {
-				t.Errorf("%q, %d left at %d; want %q, %d left", got, page.Left, page.Version, test.want, test.left)
+			if got != test.want || page.Left != test.left || page.More != test.more || page.Version != s.Version() {
+				t.Errorf("%q, %d left (%t) at %d; want %q, %d left (%t)", got, page.Left, page.More, page.Version, test.want, test.left, test.more)
 			}
 		})
 	}

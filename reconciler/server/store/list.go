@@ -27,11 +27,9 @@ func (q Query) matches(o *Object) bool {
 		(q.Fields == nil || q.Fields.Matches(o.Selectable()))
 }
 
-// sees reports whether the query matches an object, which it makes only if that is needed.
-func (q Query) sees(o *entry) bool {
-	namespace, _ := o.source.Key()
-	all := (q.Labels == nil || q.Labels.Empty()) && (q.Fields == nil || q.Fields.Empty())
-	return (q.Namespace == "" || namespace == q.Namespace) && (all || q.matches(o.read()))
+// selects reports whether the query has a selector, so that an object has to be made to know whether it matches.
+func (q Query) selects() bool {
+	return q.Labels != nil && !q.Labels.Empty() || q.Fields != nil && !q.Fields.Empty()
 }
 
 // Version returns the version of the newest change.
@@ -67,7 +65,8 @@ type Page struct {
 	Objects []*Object
 	// Version is the version of the store when the page was made.
 	Version uint64
-	// Left counts the objects on further pages.
+	// More says that there are further pages, and Left counts their objects; zero if the query has a selector.
+	More bool
 	Left int
 }
 
@@ -88,14 +87,26 @@ func (s *Store) List(q Query, afterNamespace, afterName string, limit int) Page 
 			from++
 		}
 	}
+	selects := q.selects()
 	for _, o := range k.slots[from:] {
-		switch {
-		case !q.sees(o):
-		case limit > 0 && len(page.Objects) == limit:
-			page.Left++
-		default:
-			page.Objects = append(page.Objects, o.read())
+		if namespace, _ := o.source.Key(); q.Namespace != "" && namespace != q.Namespace {
+			continue
 		}
+		full := limit > 0 && len(page.Objects) == limit
+		if full && !selects {
+			page.More = true
+			page.Left++
+			continue
+		}
+		object := o.read()
+		if selects && !q.matches(object) {
+			continue
+		}
+		if full { // counting the others would make them, for each page
+			page.More = true
+			break
+		}
+		page.Objects = append(page.Objects, object)
 	}
 	return page
 }

@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An Object is one version of an object. It is encoded when first needed, once for all clients.
-// It is immutable once it is in a store.
+// An Object is one version of an object. It is encoded when first needed, once for all clients
+// that have it: each client has its own if its source is Transient. It is immutable once it is
+// in a store.
 type Object struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta

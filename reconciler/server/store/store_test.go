@@ -198,13 +198,49 @@ func TestPagesHaveEveryObjectOnce(t *testing.T) {
 	s := New(began)
 	was := fill(s, nil, map[string]string{"a": "red", "b": "red", "c": "red", "d": "red"})
 	page := s.List(Query{Kind: things}, "", "", 2)
-	if len(page.Objects) != 2 || page.Left != 2 {
+	if len(page.Objects) != 2 || page.Left != 2 || !page.More {
 		t.Fatalf("the first page has %d, and %d are left", len(page.Objects), page.Left)
 	}
 	fill(s, was, map[string]string{"a": "red", "c": "red", "d": "red"})
 	page = s.List(Query{Kind: things}, "ns", page.Objects[1].Name, 2)
-	if len(page.Objects) != 2 || page.Objects[0].Name != "c" || page.Left != 0 {
+	if len(page.Objects) != 2 || page.Objects[0].Name != "c" || page.Left != 0 || page.More {
 		t.Errorf("after b, which is gone, comes %s", page.Objects[0].Name)
+	}
+}
+
+// A countedSource counts how often its object is made.
+type countedSource struct {
+	coloredSource
+	made *int
+}
+
+func (s countedSource) Transient() {}
+func (s countedSource) Object() *Object {
+	*s.made++
+	return s.coloredSource.Object()
+}
+
+// However many pages a list has, the objects of transient sources are made about once each.
+func TestPagesDoNotMakeTheObjectsOfOthers(t *testing.T) {
+	s, red, made := New(began), "red", 0
+	var sources []Source
+	for i := range 400 {
+		sources = append(sources, countedSource{coloredSource{fmt.Sprintf("%03d", i), &red}, &made})
+	}
+	s.Replace(things, sources)
+	for name, q := range map[string]Query{"all": {Kind: things}, "selected": {Kind: things, Labels: labels.SelectorFromSet(labels.Set{"color": "red"})}} {
+		made = 0
+		w, err := s.Watch(t.Context(), Watch{Query: q, Initial: true, Show: func(o *Object) *Object { return o }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range sources {
+			<-w.ResultChan()
+		}
+		w.Stop()
+		if made > 500 {
+			t.Errorf("%s: %d objects are made %d times", name, len(sources), made)
+		}
 	}
 }
 

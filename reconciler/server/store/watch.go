@@ -123,7 +123,7 @@ func (t *watcher) initial(ctx context.Context) bool {
 				return false
 			}
 		}
-		if page.Left == 0 {
+		if !page.More {
 			break
 		}
 	}
@@ -163,8 +163,9 @@ func (s *Store) since(q Query, from *uint64) ([]change, <-chan struct{}, error) 
 		if !r.current() {
 			continue
 		}
-		if typ := q.event(r.slot, since); typ != "" {
-			changes = append(changes, change{typ, r.slot.read()})
+		object := r.slot.read()
+		if typ := q.event(r.slot, object, since); typ != "" {
+			changes = append(changes, change{typ, object})
 		}
 	}
 	*from = s.version
@@ -172,9 +173,9 @@ func (s *Store) since(q Query, from *uint64) ([]change, <-chan struct{}, error) 
 }
 
 // event returns the type of the event for the changes of an object since a version; empty if
-// the query does not see them.
-func (q Query) event(o *entry, since uint64) watch.EventType {
-	object, before := o.read(), o.born <= since
+// the query does not see them. object is its newest version.
+func (q Query) event(o *entry, object *Object, since uint64) watch.EventType {
+	before := o.born <= since
 	is := q.matches(object)
 	if before && o.relabeled > since && q.Labels != nil {
 		before = q.Labels.Matches(labels.Set(o.before))
