@@ -101,17 +101,17 @@ func (c *commits) putInForce(load loaded, l *ledger.Ledger, now time.Time) {
 func (c *commits) refuse(load loaded, err error, l *ledger.Ledger, now time.Time) {
 	was := ledger.RepositoryOf(l)
 	recordRefusal(l, load.commit.Hash, cmp.Or(c.source.LoadError, c.source.Problems.Summary()))
-	refused, inForce := occurrence.OfCommit(load.commit, was, ledger.RepositoryOf(l)), ""
-	if c.inForce != nil { // the commit in force before a restart may not have loaded again
-		inForce = c.inForce.Commit.Hash
+	refused := occurrence.OfCommit(load.commit, was, ledger.RepositoryOf(l))
+	if c.inForce == nil { // the last one in force did not load after a restart
+		refused.StaysInForce = ""
 	}
 	if refused.Event == "" {
 		if !load.reloaded { // the log of a new process says why the newest commit is not in force
-			c.cfg.Log.Warn("commit still refused", "commit", load.commit.Hash, "inForce", inForce, "err", err)
+			c.cfg.Log.Warn("commit still refused", "commit", load.commit.Hash, "inForce", c.source.InForce.Hash, "err", err)
 		}
 		return
 	}
-	refused.Time, refused.LoadTook, refused.Refused, refused.StaysInForce = now, load.took, err, inForce
+	refused.Time, refused.LoadTook, refused.Refused = now, load.took, err
 	addEvents(l, now, refused)
 	publish(c.cfg, refused)
 }

@@ -13,7 +13,7 @@ func OfCommit(c hub.Commit, was, is ledger.Repository) Occurrence {
 	case is.InForce != was.InForce:
 		return Occurrence{Entry: CommitEntry(history.InForce, c, "")}
 	case is.Refused != "" && (is.Refused != was.Refused || is.Why != was.Why):
-		return Occurrence{Entry: CommitEntry(history.Refused, c, is.Why)}
+		return Occurrence{Entry: CommitEntry(history.Refused, c, is.Why), StaysInForce: is.InForce}
 	}
 	return Occurrence{}
 }

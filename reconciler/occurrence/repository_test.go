@@ -28,10 +28,10 @@ func TestChangesOfTheRepository(t *testing.T) {
 		"one after a refused one":   {refused("c2", "not YAML"), ledger.Repository{InForce: "c3"}, "inForce"},
 		"loaded again":              {ledger.Repository{InForce: "c1"}, ledger.Repository{InForce: "c1"}, ""},
 		"the first one is refused":  {ledger.Repository{}, ledger.Repository{Refused: "c2", Why: "not YAML"}, "refused: not YAML"},
-		"a commit is refused":       {ledger.Repository{InForce: "c1"}, refused("c2", "not YAML"), "refused: not YAML"},
+		"a commit is refused":       {ledger.Repository{InForce: "c1"}, refused("c2", "not YAML"), "refused: not YAML, c1 stays"},
 		"it is refused again":       {refused("c2", "not YAML"), refused("c2", "not YAML"), ""},
-		"for another reason":        {refused("c2", "not YAML"), refused("c2", "too large"), "refused: too large"},
-		"another one is refused":    {refused("c2", "not YAML"), refused("c3", "not YAML"), "refused: not YAML"},
+		"for another reason":        {refused("c2", "not YAML"), refused("c2", "too large"), "refused: too large, c1 stays"},
+		"another one is refused":    {refused("c2", "not YAML"), refused("c3", "not YAML"), "refused: not YAML, c1 stays"},
 		"the one before is back":    {refused("c2", "not YAML"), ledger.Repository{InForce: "c1"}, ""},
 		"a poll fails":              {ledger.Repository{InForce: "c1"}, unreadable("timeout"), "unreadable: timeout"},
 		"it fails again":            {unreadable("timeout"), unreadable("timeout"), ""},
@@ -65,6 +65,9 @@ func TestChangesOfTheRepository(t *testing.T) {
 			}
 			if o.Message != "" {
 				got += ": " + o.Message
+			}
+			if o.StaysInForce != "" {
+				got += ", " + o.StaysInForce + " stays"
 			}
 		}
 		if got != test.want {
