@@ -16,12 +16,36 @@ type changes struct {
 	addedOn map[string]int // their number by cluster
 	waiting []string
 	count   uint64 // changes that affect a plan
+	recent  clusterLog
 }
 
 // next returns a new version.
 func (c *changes) next() uint64 {
 	c.count++
 	return c.count
+}
+
+// A clusterLog lists the last changes of clusters.
+type clusterLog struct {
+	names  []string // the clusters whose records were replaced last, oldest first
+	before uint64   // how many changes there were before them
+}
+
+// maxReplaced limits the list of clusters whose records were replaced.
+const maxReplaced = 10_000
+
+// replaced records that the record of a cluster was replaced, and that nothing else has changed about clusters.
+func (c *clusterLog) replaced(name string) {
+	if len(c.names) == maxReplaced {
+		c.changed()
+	}
+	c.names = append(c.names, name)
+}
+
+// changed records that something has changed that may matter to any cluster.
+func (c *clusterLog) changed() {
+	c.before += uint64(len(c.names)) + 1
+	c.names = nil
 }
 
 // Unsaved reports whether anything has to be saved.

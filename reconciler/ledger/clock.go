@@ -36,6 +36,7 @@ func (l *Ledger) Rebase(now time.Time) {
 	for _, c := range l.clusters {
 		c.version = l.next()
 	}
+	l.recent.changed()
 	for _, p := range l.placements {
 		p.version = l.next()
 		p.own = p.version

@@ -125,7 +125,10 @@ func (m *members) putCluster(c *Cluster) {
 	}
 	if old == nil || old.UID != c.UID || old.Claimant != c.Claimant || !old.Identified.Equal(c.Identified) {
 		m.sortNames(c.UID, c.Cluster)
+		m.recent.changed()
+		return
 	}
+	m.recent.replaced(c.Cluster)
 }
 
 // setCluster replaces the record of a cluster by one that matters to a plan.
@@ -140,6 +143,7 @@ func (m *members) ForgetCluster(name string) {
 	if c := m.clusters[name]; c != nil {
 		delete(m.clusters, name)
 		m.sortNames(c.UID, "")
+		m.recent.changed()
 	}
 	m.markUrgent(clusterKey(name))
 }

@@ -149,3 +149,61 @@ func TestRecordOfAMember(t *testing.T) {
 		t.Errorf("of a member that is not known: %+v", r)
 	}
 }
+
+// Whoever reads all clusters once needs only those that are listed afterwards, unless the list says that it is not complete.
+func TestClustersSince(t *testing.T) {
+	seen := func(name string, change func(*protocol.ClusterSeen)) func(*Ledger) {
+		o := protocol.ClusterSeen{Cluster: name, At: at(1), Healthy: true, UID: name}
+		change(&o)
+		return func(l *Ledger) { l.Fold(o) }
+	}
+	same := func(*protocol.ClusterSeen) {}
+	for name, test := range map[string]struct {
+		do       func(*Ledger)
+		want     string
+		complete bool
+	}{
+		"nothing":         {func(*Ledger) {}, "", true},
+		"the same report": {seen("east", same), "east", true},
+		"an outage":       {seen("east", func(o *protocol.ClusterSeen) { o.Healthy = false }), "east", true},
+		"a rival":         {seen("east", func(o *protocol.ClusterSeen) { o.Owners = []protocol.Owner{{ID: "other"}} }), "east", true},
+		"two of them":     {func(l *Ledger) { seen("west", same)(l); seen("east", same)(l) }, "west east", true},
+		"a new cluster":   {seen("north", same), "", false},
+		"another UID":     {seen("east", func(o *protocol.ClusterSeen) { o.UID = "west" }), "", false},
+		"a claim":         {seen("east", func(o *protocol.ClusterSeen) { o.Owners, o.Claimant = []protocol.Owner{}, "west" }), "", false},
+		"one is gone":     {func(l *Ledger) { l.ForgetCluster("west") }, "", false},
+		"a suspension":    {func(l *Ledger) { l.Suspend(Suspension{Subject: Subject{Cluster: "east"}}) }, "", false},
+		"a resumed one":   {func(l *Ledger) { l.Resume(Subject{Cluster: "west"}, at(2)) }, "", false},
+		"another fleet":   {func(l *Ledger) { l.SetFleet(protocol.Fleet{Name: "other"}) }, "", false},
+		"a commit": {func(l *Ledger) {
+			l.Declare("v1", at(2), maps.All(map[api.ID]DeclaredHashes{memberID("east"): {Hash: "1"}}))
+		}, "", false},
+		"the clock": {func(l *Ledger) { l.Rebase(at(2)) }, "", false},
+		"many reports": {func(l *Ledger) {
+			for range maxReplaced {
+				seen("east", same)(l)
+			}
+		}, "", false},
+		"what was undone": {func(l *Ledger) { undo := l.Checkpoint(); l.ForgetCluster("east"); ClustersSince(l, 0); undo() }, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := New()
+			seen("east", same)(l)
+			seen("west", same)(l)
+			l.Suspend(Suspension{Subject: Subject{Cluster: "west"}})
+			seen("west", same)(l)
+			_, version, _ := ClustersSince(l, 0)
+			test.do(l)
+			names, next, complete := ClustersSince(l, version)
+			if got := strings.Join(names, " "); complete != test.complete || got != test.want {
+				t.Errorf("%q, complete: %t", got, complete)
+			}
+			if names, _, complete := ClustersSince(l, next); len(names) > 0 || !complete {
+				t.Errorf("%q afterwards, complete: %t", names, complete)
+			}
+			if _, _, complete := ClustersSince(New(), next); complete {
+				t.Error("the version counts for another ledger")
+			}
+		})
+	}
+}

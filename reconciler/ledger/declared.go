@@ -59,6 +59,7 @@ func (m *members) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Dec
 	}
 	if changed {
 		m.declared = is
+		m.recent.changed()
 	}
 }
 

@@ -19,6 +19,7 @@ func (l *Ledger) SetFleet(f protocol.Fleet) {
 	if l.fleet.Fleet != f {
 		l.fleet.Fleet = f
 		l.markUrgent(fleetKey)
+		l.recent.changed()
 	}
 }
 

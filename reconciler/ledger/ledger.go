@@ -125,6 +125,18 @@ func RecordOf(l *Ledger, cluster string) protocol.MemberRecord {
 	return r
 }
 
+// ClustersSince returns the clusters whose records were replaced since an earlier call for the ledger, which has returned a
+// version, and the version for the next call. The list is not complete if something may have changed about any cluster: a suspension,
+// for example, the identity of another cluster, or what is declared.
+func ClustersSince(l *Ledger, version uint64) (names []string, now uint64, complete bool) {
+	before := l.recent.before
+	now = before + uint64(len(l.recent.names))
+	if version < before || version > now {
+		return nil, now, false
+	}
+	return l.recent.names[version-before:], now, true
+}
+
 // HasBinding reports whether any placement has a binding of a cluster.
 func (l *Ledger) HasBinding(cluster string) bool {
 	for _, p := range l.placements {
@@ -310,5 +322,6 @@ func (l *Ledger) Checkpoint() (undo func()) {
 	return func() {
 		l.SetEvents(events)
 		l.fleet, l.clusters, l.names, l.placements, l.suspended = fleet, clusters, names, placements, suspended
+		l.recent.changed()
 	}
 }

@@ -118,11 +118,13 @@ type suspensions struct {
 func (l *suspensions) Suspend(s Suspension) {
 	l.suspended[s.Subject] = s
 	l.markUrgent(suspensionKey(s.Subject))
+	l.recent.changed()
 }
 
 func (l *suspensions) remove(s Subject) {
 	delete(l.suspended, s)
 	l.markUrgent(suspensionKey(s))
+	l.recent.changed()
 }
 
 // Suspension returns the suspension of exactly this subject; not ok if there is none.

@@ -217,7 +217,7 @@ func (pl *planner) clustersLoading() map[string]string {
 func (pl *planner) finish() *Plan {
 	m := pl.memo
 	p := &Plan{
-		Members: pl.InForce.Clusters, Clusters: m.members.List, Left: m.suspensions.NotSuspended(m.members.Left(pl.Ledger)),
+		Members: pl.InForce.Clusters, Clusters: m.members.List, Left: m.suspensions.NotSuspended(slices.Clone(m.members.Left)),
 		Commits: map[string]bool{}, Wake: pl.wake, at: pl.Now, Warnings: m.inForce.unusedOverrideWarnings(),
 		Renames: pl.renamed,
 	}

@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/protocol"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/world"
@@ -63,11 +66,15 @@ func TestReportsSayWhatOnesFromScratchSay(t *testing.T) {
 		for i := range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			s.now = s.now.Add(time.Second)
 			cluster := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "cluster")
-			switch step := rapid.SampledFrom([]string{"report", "report", "report", "report", "all", "all", "wait", "commit", "answers", "is silent"}).Draw(rt, "step"); {
+			switch step := rapid.SampledFrom([]string{"report", "report", "report", "report", "all", "all", "wait", "commit", "answers", "is silent", "is suspended", "is a copy"}).Draw(rt, "step"); {
 			case step == "commit":
 				commit(i + 1)
 			case step == "wait":
 				s.now = s.now.Add(70 * time.Second)
+			case step == "is suspended":
+				s.in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: cluster}, Until: s.now.Add(time.Minute)})
+			case step == "is a copy":
+				s.in.Ledger.Fold(protocol.ClusterSeen{Cluster: cluster, At: s.now, Healthy: true, UID: "1"})
 			case step == "answers" || step == "is silent" || i == 0:
 				probe(cluster, step != "is silent")
 			default:
@@ -86,7 +93,7 @@ func TestReportsSayWhatOnesFromScratchSay(t *testing.T) {
 			got, want := report.Whole(), scratch.Whole()
 			for what, same := range map[string]bool{
 				"placements": reflect.DeepEqual(got.Placements, want.Placements), "details": reflect.DeepEqual(got.Details, want.Details),
-				"drifts": reflect.DeepEqual(got.Drifts, want.Drifts),
+				"drifts": reflect.DeepEqual(got.Drifts, want.Drifts), "clusters": reflect.DeepEqual(withoutTimes(got.Clusters), withoutTimes(want.Clusters)),
 			} {
 				if !same {
 					rt.Fatalf("the %s are not those of a report from scratch:\n%s\nwant\n%s", what, text(got), text(want))
@@ -94,6 +101,20 @@ func TestReportsSayWhatOnesFromScratchSay(t *testing.T) {
 			}
 		}
 	})
+}
+
+// withoutTimes returns clusters without the times at which their conditions have changed. That of a cluster that has never answered
+// is the time of the first report.
+func withoutTimes(all []*api.MemberCluster) (out []*api.MemberCluster) {
+	for _, c := range all {
+		timeless := *c
+		timeless.Status.Conditions = slices.Clone(c.Status.Conditions)
+		for i := range timeless.Status.Conditions {
+			timeless.Status.Conditions[i].LastTransitionTime = metav1.Time{}
+		}
+		out = append(out, &timeless)
+	}
+	return out
 }
 
 // A turn after a report about one cluster allocates little for placements about which nothing was reported, however many there are.

@@ -79,10 +79,9 @@ func (r *Report) UpdateLedger(l *ledger.Ledger) {
 
 // lists collects the lists of a report. A list with the same items as that of the report before is the same slice.
 type lists struct {
-	clusters sharedlist.Collector[*api.MemberCluster]
-	details  sharedlist.Collector[*Detail]
-	entries  *sharedlist.Editor[*placementEntry]
-	added    int // entries
+	details sharedlist.Collector[*Detail]
+	entries *sharedlist.Editor[*placementEntry]
+	added   int // entries
 }
 
 // newLists returns empty lists for the report about some placements.
@@ -93,12 +92,15 @@ func newLists(last *Report, of sharedlist.List[*plan.Placement]) *lists {
 			n++
 		}
 	}
-	return &lists{clusters: sharedlist.Like(last.Clusters), details: sharedlist.Like(last.Details), entries: last.entries.Edit(n)}
+	return &lists{details: sharedlist.Like(last.Details), entries: last.entries.Edit(n)}
 }
+
+// next returns the report that the last report has where the next one is added; nil if there is none.
+func (l *lists) next() *placementEntry { return l.entries.At(l.added) }
 
 // add adds the report of a placement.
 func (l *lists) add(e *placementEntry) {
-	if l.entries.At(l.added) != e {
+	if l.next() != e {
 		l.entries.Set(l.added, e)
 	}
 	l.added++
@@ -107,7 +109,7 @@ func (l *lists) add(e *placementEntry) {
 
 // set sets the lists of a report.
 func (l *lists) set(r *Report) {
-	r.Clusters, r.Details, r.entries = l.clusters.Slice(), l.details.Slice(), l.entries.List()
+	r.Details, r.entries = l.details.Slice(), l.entries.List()
 	if r.Details == nil {
 		r.Details = []*Detail{} // a list in JSON
 	}

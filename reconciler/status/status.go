@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/sharedlist"
 	"github.com/gitfleet/gitfleet/reconciler/status/membercluster"
 	"github.com/gitfleet/gitfleet/reconciler/status/metadata"
 	"github.com/gitfleet/gitfleet/reconciler/status/updaterun"
@@ -33,6 +34,7 @@ type Memo struct {
 	clusters   map[string]*clusterEntry
 	last       Report            // has the lists of the last report, which the next one shares if they are the same
 	namespaces map[string]string // of the cluster that was reported last
+	read       readState
 	evictions  map[string]*api.ClusterResourcePlacementEviction
 	unplaced   unplacedObjects
 	newEvents  []Event           // since the last report
@@ -50,23 +52,24 @@ func NewMemo() *Memo {
 // with the previous report.
 func (m *Memo) Build(in Input) *Report {
 	m.setEarlierEvents(in.Ledger.Events())
+	suspended := suspensions(in)
 	r := &Report{
-		At: in.Now, Source: in.Source, Fleet: in.Ledger.Fleet(), InForce: in.InForce, Declared: in.Ledger.Declared(), Suspensions: suspensions(in),
-		plan: in.Plan,
+		At: in.Now, Source: in.Source, Fleet: in.Ledger.Fleet(), InForce: in.InForce, Declared: in.Ledger.Declared(), Suspensions: suspended,
+		Clusters: m.memberClusters(in, suspended), plan: in.Plan,
 	}
 	if in.InForce != nil {
 		r.Source.Warnings = append(slices.Clip(in.InForce.Warnings), in.Plan.Warnings...)
 	}
 	lists := newLists(&m.last, in.Plan.Placements)
-	for _, c := range in.Plan.Members {
-		lists.clusters.Add(m.cluster(c, in))
-	}
 	for p := range in.Plan.Placements.Values() {
 		if p.Forget {
 			m.forget(in, p)
 			continue
 		}
-		e := m.placement(in, p)
+		e := lists.next()
+		if e == nil || e.of != p {
+			e = m.placement(in, p)
+		}
 		lists.add(e)
 		r.Drifts = append(r.Drifts, e.drifts...)
 		if e.changed != nil { // an entry of an earlier report is read concurrently and never changed
@@ -124,6 +127,44 @@ func (m *Memo) forget(in Input, p *plan.Placement) {
 type clusterEntry struct {
 	membercluster.Input
 	object *api.MemberCluster
+}
+
+// A readState is what the last report of the clusters was made of.
+type readState struct {
+	members []*hub.Cluster
+	ledger  *ledger.Ledger
+	version uint64 // of the records of clusters
+	// suspended are the suspensions in force.
+	suspended []Suspension
+}
+
+// memberClusters returns the reports of the member clusters, by name. Only those are looked at that may have changed since
+// the last report.
+func (m *Memo) memberClusters(in Input, suspended []Suspension) []*api.MemberCluster {
+	names, version, complete := ledger.ClustersSince(in.Ledger, m.read.version)
+	last := m.read
+	m.read = readState{in.Plan.Members, in.Ledger, version, suspended}
+	reports := sharedlist.Like(m.last.Clusters)
+	if !complete || last.ledger != in.Ledger || !ledger.Identical(last.members, in.Plan.Members) || !slices.Equal(last.suspended, suspended) {
+		for _, c := range in.Plan.Members {
+			reports.Add(m.cluster(c, in))
+		}
+		return reports.Slice()
+	}
+	out, owned := m.last.Clusters, false
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		i, declared := slices.BinarySearchFunc(in.Plan.Members, name, func(c *hub.Cluster, name string) int { return strings.Compare(c.Name, name) })
+		if !declared {
+			continue
+		}
+		if now := m.cluster(in.Plan.Members[i], in); now != out[i] {
+			if !owned {
+				out, owned = slices.Clone(out), true
+			}
+			out[i] = now
+		}
+	}
+	return out
 }
 
 // cluster returns the report of one member cluster.

@@ -28,6 +28,18 @@ type Members struct {
 	Version, PropertiesVersion, NamespacesVersion uint64
 	// Changed are the clusters whose condition was changed by the last update.
 	Changed []string
+	// Left are the clusters in the ledger that are no longer declared, sorted.
+	Left []string
+	read readState
+}
+
+// A readState is what the last update of Members has read.
+type readState struct {
+	declared []*hub.Cluster
+	ledger   *ledger.Ledger
+	version  uint64 // of the records of clusters
+	// until is when an unchanged record could say something else; zero if that is never.
+	until time.Time
 }
 
 // An Input is what the member clusters depend on.
@@ -48,7 +60,8 @@ type clusterSource struct {
 	// objectionKind is the part of the objection that clusters share; empty if it is all of it.
 	objectionKind string
 	condition     clusterCondition
-	cordoned      bool // it has the taint of a cluster that is drained
+	cordoned      bool      // it has the taint of a cluster that is drained
+	wake          time.Time // when it may get an objection; zero if it does not by itself
 }
 
 // A clusterCondition is what else matters to the placements that hold a cluster.
@@ -61,64 +74,112 @@ type clusterCondition struct {
 
 // Update brings the members up to date, and returns when they could change without new input.
 func (m *Members) Update(in Input) time.Time {
-	same := slices.EqualFunc(in.Declared, m.sources, func(c *hub.Cluster, s clusterSource) bool { return c.Name == s.declared.Name })
-	if !same {
-		n := len(in.Declared)
-		*m = Members{List: make([]placement.Cluster, n), sources: make([]clusterSource, n), index: make(map[string]int, n), Version: m.Version + 1, PropertiesVersion: m.PropertiesVersion, NamespacesVersion: m.NamespacesVersion}
-		for i, c := range in.Declared {
-			m.index[c.Name] = i
+	names, version, complete := ledger.ClustersSince(in.Ledger, m.read.version)
+	m.Changed = m.Changed[:0]
+	u := update{Members: m, Input: in}
+	if !complete || m.read.ledger != in.Ledger || in.Observed != nil || !ledger.Identical(m.read.declared, in.Declared) || !m.read.until.IsZero() && !in.Now.Before(m.read.until) {
+		m.read.until = time.Time{}
+		u.all()
+	} else {
+		for _, name := range names {
+			if i, declared := m.index[name]; declared {
+				u.cluster(i)
+			}
 		}
 	}
-	m.Changed = m.Changed[:0]
-	shared := same // with earlier plans, until a cluster changes
+	m.read.declared, m.read.ledger, m.read.version = in.Declared, in.Ledger, version
 	var wake time.Time
-	for i, c := range in.Declared {
-		seen, was := in.Ledger.Cluster(c.Name), m.sources[i]
-		source, at := sourceOf(in, c, seen)
-		m.sources[i], wake = source, api.Earliest(wake, at)
-		if was.condition != source.condition {
-			m.Changed = append(m.Changed, c.Name)
-		}
-		if was == source && in.Observed == nil {
-			continue
-		}
-		now := clusterOf(in, c, seen, source)
-		differs := diffClusters(&m.List[i], &now)
-		if differs == (clusterDifference{}) {
-			continue
-		}
-		if shared {
-			m.List, shared = slices.Clone(m.List), false
-		}
-		m.List[i] = now
-		if differs.other {
-			m.Version++
-		}
-		if differs.properties {
-			m.PropertiesVersion++
-		}
-		if differs.namespaces {
-			m.NamespacesVersion++
-		}
+	for i := range m.sources {
+		wake = api.Earliest(wake, m.sources[i].wake)
 	}
 	return wake
 }
 
-// sourceOf returns the source of a cluster, and when it could change without new input.
-func sourceOf(in Input, c *hub.Cluster, seen *ledger.Cluster) (clusterSource, time.Time) {
-	why, kind, at := ineligibleReason(seen, in.Now)
+// An update updates some or all members.
+type update struct {
+	*Members
+	Input
+	owned bool // List is not that of earlier plans
+}
+
+// all updates all members.
+func (u *update) all() {
+	if !slices.EqualFunc(u.Declared, u.sources, func(c *hub.Cluster, s clusterSource) bool { return c.Name == s.declared.Name }) {
+		n := len(u.Declared)
+		u.List, u.sources, u.index, u.owned = make([]placement.Cluster, n), make([]clusterSource, n), make(map[string]int, n), true
+		u.Version++
+		for i, c := range u.Declared {
+			u.index[c.Name] = i
+		}
+	}
+	for i := range u.Declared {
+		u.cluster(i)
+	}
+	u.Left = nil
+	for name := range u.Ledger.ClusterNames() {
+		if _, declared := u.index[name]; !declared {
+			u.Left = append(u.Left, name)
+		}
+	}
+	slices.Sort(u.Left)
+}
+
+// cluster updates the member at a position.
+func (u *update) cluster(i int) {
+	c, was := u.Declared[i], u.sources[i]
+	seen := u.Ledger.Cluster(c.Name)
+	source, until := sourceOf(u.Input, c, seen)
+	u.sources[i], u.read.until = source, api.Earliest(u.read.until, until)
+	if was.condition != source.condition {
+		u.Changed = append(u.Changed, c.Name)
+	}
+	if was == source && u.Observed == nil {
+		return
+	}
+	now := clusterOf(u.Input, c, seen, source)
+	differs := diffClusters(&u.List[i], &now)
+	if differs == (clusterDifference{}) {
+		return
+	}
+	if !u.owned {
+		u.List, u.owned = slices.Clone(u.List), true
+	}
+	u.List[i] = now
+	if differs.other {
+		u.Version++
+	}
+	if differs.properties {
+		u.PropertiesVersion++
+	}
+	if differs.namespaces {
+		u.NamespacesVersion++
+	}
+}
+
+// sourceOf returns the source of a cluster, and until when it stays the same if its record does; zero if it always does.
+func sourceOf(in Input, c *hub.Cluster, seen *ledger.Cluster) (s clusterSource, until time.Time) {
+	why, kind, wake := ineligibleReason(seen, in.Now)
 	refusal := in.Ledger.Refusal(c.Name)
 	if refusal != "" {
 		why, kind = refusal, ""
 	}
-	s := clusterSource{declared: c, objection: why, objectionKind: kind, condition: clusterCondition{refusal: refusal, driftRule: c.Annotations[api.DriftAnnotation]}}
+	s = clusterSource{declared: c, objection: why, objectionKind: kind, wake: wake, condition: clusterCondition{refusal: refusal, driftRule: c.Annotations[api.DriftAnnotation]}}
 	cordon, found := in.Ledger.Suspension(ledger.Subject{Cluster: c.Name, Effect: ledger.Cordons})
-	s.cordoned = found && !cordon.Ended(in.Now)
-	if seen != nil {
-		s.seenVersion, s.stale = seen.Version(), Stale(seen, in.Now)
-		s.condition.healthy, s.condition.err = seen.Healthy, seen.Error
+	if s.cordoned = found && !cordon.Ended(in.Now); s.cordoned {
+		until = cordon.Until
 	}
-	return s, at
+	if seen == nil {
+		return s, until
+	}
+	s.seenVersion, s.stale = seen.Version(), Stale(seen, in.Now)
+	s.condition.healthy, s.condition.err = seen.Healthy, seen.Error
+	if !wake.IsZero() {
+		until = api.Earliest(until, seen.Since.Add(UnreachableGrace))
+	}
+	if !s.stale {
+		until = api.Earliest(until, StaleFrom(seen))
+	}
+	return s, until
 }
 
 func clusterOf(in Input, c *hub.Cluster, seen *ledger.Cluster, source clusterSource) placement.Cluster {
@@ -161,18 +222,6 @@ func (m *Members) DriftRule(cluster string) string {
 		return ""
 	}
 	return m.sources[i].condition.driftRule
-}
-
-// Left lists the clusters in the ledger that are no longer declared.
-func (m *Members) Left(l *ledger.Ledger) []string {
-	var left []string
-	for name := range l.ClusterNames() {
-		if _, declared := m.index[name]; !declared {
-			left = append(left, name)
-		}
-	}
-	slices.Sort(left)
-	return left
 }
 
 // UnreachableGrace is how long, inclusively, a cluster may be unreachable and still be eligible for new placements.

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
@@ -172,6 +173,58 @@ func TestMembersUpdate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Members that are updated after each change are those that are computed from the ledger alone, whatever happens.
+func TestMembersAreThoseFromScratch(t *testing.T) {
+	var declared []*hub.Cluster
+	for _, name := range []string{"east", "north", "west"} {
+		declared = append(declared, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}})
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		l, now := ledger.New(), noon
+		var m Members
+		in := Input{Declared: declared, Ledger: l}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			name := rapid.SampledFrom([]string{"east", "north", "west"}).Draw(t, "cluster")
+			cordon := ledger.Subject{Cluster: name, Effect: ledger.Cordons}
+			switch rapid.SampledFrom([]string{"seen", "seen", "seen", "cordon", "uncordon", "forget", "commit", "rebase", "undo", "nothing"}).Draw(t, "step") {
+			case "seen":
+				o := protocol.ClusterSeen{Cluster: name, At: now, Healthy: rapid.Bool().Draw(t, "healthy"), UID: rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "UID")}
+				if o.Healthy {
+					o.Properties = map[string]string{"size": rapid.SampledFrom([]string{"1", "2"}).Draw(t, "size")}
+				}
+				l.Fold(o)
+			case "cordon":
+				l.Suspend(ledger.Suspension{Subject: cordon, Until: now.Add(rapid.SampledFrom([]time.Duration{time.Minute, time.Hour}).Draw(t, "for"))})
+			case "uncordon":
+				l.Resume(cordon, now)
+			case "forget":
+				l.ForgetCluster(name)
+			case "commit":
+				in.Declared = slices.Clone(declared[:rapid.IntRange(1, 3).Draw(t, "members")])
+			case "rebase":
+				l.Rebase(now)
+			case "undo":
+				undo := l.Checkpoint()
+				l.ForgetCluster(name)
+				m.Update(in)
+				undo()
+			}
+			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Second, UnreachableGrace, propertyMaxAge}).Draw(t, "then"))
+			in.Now = now
+			var scratch Members
+			wake, want := m.Update(in), scratch.Update(in)
+			if !wake.Equal(want) || !slices.Equal(m.sources, scratch.sources) || !slices.Equal(m.Left, scratch.Left) {
+				t.Fatalf("%+v without %v until %s, want %+v without %v until %s", m.sources, m.Left, wake, scratch.sources, scratch.Left, want)
+			}
+			for i := range scratch.List {
+				if diffClusters(&m.List[i], &scratch.List[i]) != (clusterDifference{}) {
+					t.Fatalf("%+v, want %+v", m.List[i], scratch.List[i])
+				}
+			}
+		}
+	})
 }
 
 // Every field of a cluster that the scheduler uses is compared, properties and namespaces apart from the others.
