@@ -25,14 +25,14 @@ type Memo struct {
 	// kept while a cluster is assigned to them or was until now.
 	contents map[api.PlacementKey][]*prepared
 
-	order order
+	order *order
 	// results are those of the last call, and overlap the objects that several of them have. resolved are the
 	// placements that claim such objects, with the owners decided.
-	results  map[api.PlacementKey]*result
+	results  results
 	overlap  overlap
 	resolved map[api.PlacementKey]*Placement
-	// spareResults is an empty map kept for the next call.
-	spareResults map[api.PlacementKey]*result
+	// spareResults is a list kept for the next call.
+	spareResults []*result
 	last         *Plan
 	// planned is what the last call was made with.
 	planned common
@@ -58,7 +58,7 @@ type Memo struct {
 
 // NewMemo returns an empty memo.
 func NewMemo() *Memo {
-	return &Memo{texts: intern.Texts{}, commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, last: &Plan{Works: map[string][]*work.Work{}}}
+	return &Memo{texts: intern.Texts{}, commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, order: &order{}, last: &Plan{Works: map[string][]*work.Work{}}}
 }
 
 // Check calls a function for each placement of which only some clusters are planned again, with what is different if all of them
@@ -121,13 +121,32 @@ func (m *Memo) common() common {
 	return common{m.inForce, m.members.Version, m.members.PropertiesVersion, m.members.NamespacesVersion, m.suspensions.Version}
 }
 
-// An order has the keys of all placements, as they are planned and sorted. It is the same until a placement is added or
+// An order has the keys of all placements, as they are planned. It is the same until a placement is added or
 // removed.
 type order struct {
 	inForce           *hub.Snapshot
 	ledger            *ledger.Ledger
 	placementsVersion uint64 // of the list of placements in the ledger
-	planned, sorted   []api.PlacementKey
+	planned           []api.PlacementKey
+	sorted            []int                    // the positions in planned, by key
+	at                map[api.PlacementKey]int // the position of each
+}
+
+// results are the results for placements, in an order. Those of placements that are not planned yet are nil.
+type results struct {
+	*order
+	list []*result
+}
+
+// of returns the result for a placement; nil if there is none.
+func (r results) of(key api.PlacementKey) *result {
+	if r.order == nil {
+		return nil
+	}
+	if i, planned := r.at[key]; planned {
+		return r.list[i]
+	}
+	return nil
 }
 
 // An overlap has the objects that belong to more than one placement on any cluster: in the latest content, in an older
@@ -209,7 +228,7 @@ func (m *Memo) pruneCommits(needed func(*hub.Snapshot) bool) {
 // pruneContents drops the contents of some placements that these do not use.
 func (m *Memo) pruneContents(of iter.Seq[api.PlacementKey]) {
 	for key := range of {
-		all, r := m.contents[key], m.results[key]
+		all, r := m.contents[key], m.results.of(key)
 		if len(all) == 0 {
 			continue
 		}

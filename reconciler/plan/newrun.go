@@ -83,7 +83,10 @@ func (pl runPlanner) notReady(p *Placement) string {
 // awaitNamespace lists the clusters that PickAll will choose, since another placement is about to create the namespace there.
 func (pl *placementPlanner) awaitNamespace(p *Placement) (clusters []string) {
 	for _, name := range p.Schedule.WithoutNamespace {
-		for _, r := range pl.planner.results {
+		for _, r := range pl.planner.results.list {
+			if r == nil {
+				continue
+			}
 			o := r.placement
 			creates := func(object *api.Object) bool {
 				return object.ID == api.ID{Kind: "Namespace", Name: p.Key.Namespace}

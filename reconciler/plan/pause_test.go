@@ -9,6 +9,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
+// resultsOf returns some results, in this order.
+func resultsOf(all ...*result) results {
+	o := &order{at: map[api.PlacementKey]int{}}
+	for i, r := range all {
+		o.planned, o.at[r.placement.Key] = append(o.planned, r.placement.Key), i
+	}
+	return results{o, all}
+}
+
 // A cluster is paused while a commit is loaded that one of its placements is assigned to. The first
 // of several commits is the reason.
 func TestClustersLoading(t *testing.T) {
@@ -22,10 +31,7 @@ func TestClustersLoading(t *testing.T) {
 		}
 		return r
 	}
-	pl := &planner{results: map[api.PlacementKey]*result{}}
-	for _, r := range []*result{of("a", "east", "v3", true), of("b", "east", "v2", true), of("c", "east", "v4", true), of("d", "north", "v1", true), of("e", "west", "v1", false)} {
-		pl.results[r.placement.Key] = r
-	}
+	pl := &planner{results: resultsOf(of("a", "east", "v3", true), of("b", "east", "v2", true), of("c", "east", "v4", true), of("d", "north", "v1", true), of("e", "west", "v1", false))}
 	if got, want := pl.clustersLoading(), map[string]string{"east": "v2", "north": "v1"}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -117,7 +117,7 @@ func TestClustersOfOthers(t *testing.T) {
 			}
 			pl := newPlanner(Input{InForce: head, Ledger: l, Memo: NewMemo(), Now: noon})
 			if test.planned != nil {
-				pl.results[other] = &result{placement: test.planned}
+				pl.results = resultsOf(&result{placement: &Placement{Key: other, Request: test.planned.Request, Schedule: test.planned.Schedule}})
 			}
 			if got := pl.clustersOfOthers(&hub.Placement{Key: web, Spec: api.PlacementSpec{Policy: test.policy}}); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("%v, want %v", got, test.want)

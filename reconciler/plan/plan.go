@@ -24,21 +24,35 @@ import (
 func Resolve(in Input) *Plan {
 	pl := newPlanner(in)
 	pl.rename()
-	keys := pl.order().planned
-	for _, key := range keys {
-		pl.planPlacement(key)
+	pl.results = pl.newResults()
+	for i := range pl.results.list {
+		pl.planPlacement(i)
 	}
-	pl.pauseClusters(keys)
+	pl.pauseClusters()
 	return pl.finish()
 }
 
-func (pl *planner) order() order {
-	o := &pl.memo.order
-	if version := pl.Ledger.PlacementsVersion(); o.inForce != pl.InForce || o.ledger != pl.Ledger || o.placementsVersion != version {
-		*o = order{inForce: pl.InForce, ledger: pl.Ledger, placementsVersion: version, planned: sequence(pl.Input)}
-		o.sorted = slices.SortedFunc(slices.Values(o.planned), api.PlacementKey.Compare)
+// newResults returns the list for the results of this call.
+func (pl *planner) newResults() results {
+	m := pl.memo
+	if version := pl.Ledger.PlacementsVersion(); m.order.inForce != pl.InForce || m.order.ledger != pl.Ledger || m.order.placementsVersion != version {
+		m.order = newOrder(pl.Input, version)
 	}
-	return *o
+	list := m.spareResults
+	if m.spareResults = nil; len(list) != len(m.order.planned) {
+		list = make([]*result, len(m.order.planned))
+	}
+	return results{m.order, list}
+}
+
+func newOrder(in Input, placementsVersion uint64) *order {
+	o := &order{inForce: in.InForce, ledger: in.Ledger, placementsVersion: placementsVersion, planned: sequence(in), at: map[api.PlacementKey]int{}}
+	for i, key := range o.planned {
+		o.at[key] = i
+		o.sorted = append(o.sorted, i)
+	}
+	slices.SortFunc(o.sorted, func(a, b int) int { return o.planned[a].Compare(o.planned[b]) })
+	return o
 }
 
 // sequence lists the placements of the commit in force and of the ledger, each once: a placement that the affinity of
@@ -64,9 +78,10 @@ func renamed(in Input, key api.PlacementKey) int {
 	return 0
 }
 
-// planPlacement plans one placement, or reuses the previous result if its inputs are the same. If planning panics, the
+// planPlacement plans the placement at a position, or reuses the previous result if its inputs are the same. If planning panics, the
 // placement keeps what it holds, and the others are planned as usual.
-func (pl *planner) planPlacement(key api.PlacementKey) {
+func (pl *planner) planPlacement(i int) {
+	key := pl.results.planned[i]
 	record := pl.Ledger.Placement(key)
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -75,33 +90,41 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 				p.Record.LostRuns = pl.lostRuns(p.Key, p.Record.LostRuns)
 				p.RecordChanged = len(p.Record.LostRuns) > 0
 			}
-			pl.results[key] = failed
+			pl.results.list[i] = failed
 		}
 	}()
-	old := pl.memo.results[key]
+	old := pl.lastResult(i)
 	inputs := pl.keyOf(key, record, old)
 	if old != nil && old.resultKey == inputs && pl.stillValid(old) {
-		pl.results[key] = old
+		pl.results.list[i] = old
 		return
 	}
 	if r := pl.follow(old, inputs, record); r != nil {
 		if pl.memo.check != nil {
 			pl.memo.check(key, r.placement.difference(pl.planFromScratch(key, inputs, record).placement))
 		}
-		pl.results[key] = r
+		pl.results.list[i] = r
 		return
 	}
 	r := pl.planFromScratch(key, inputs, record)
 	if old != nil {
 		pl.memo.spareClusters = r.placement.reuseClusters(old.placement, pl.memo.spareClusters)
 	}
-	pl.results[key] = r
+	pl.results.list[i] = r
+}
+
+// lastResult returns what the last call has decided about the placement at a position; nil if that is nothing.
+func (pl *planner) lastResult(i int) *result {
+	if last := pl.memo.results; last.order != pl.results.order {
+		return last.of(pl.results.planned[i])
+	}
+	return pl.memo.results.list[i]
 }
 
 // keyOf collects everything that the result for a placement depends on. The old result is that of the last call, and may be nil.
 func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement, old *result) resultKey {
 	if pl.unchanged && old != nil && record != nil && old.successor == nil && old.others == "" && record.Version() == old.recordVersion &&
-		record.Into == (api.PlacementKey{}) && pl.unclear[key] == old.unclearRename && pl.memo.inForce.placements[key] == old.prepared {
+		record.Into == (api.PlacementKey{}) && pl.unclear[key] == old.unclearRename {
 		return old.resultKey
 	}
 	in := resultKey{
@@ -110,7 +133,7 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement, old *re
 	}
 	if record != nil {
 		in.recordVersion = record.Version()
-		if in.successor = pl.results[record.Into]; in.successor != nil {
+		if in.successor = pl.results.of(record.Into); in.successor != nil {
 			in.deleteAllowed = in.deleteAllowed || Allows(pl.InForce.Commit.Message, record.Into)
 		}
 		in.deleteAllowed = in.deleteAllowed || slices.ContainsFunc(record.Formerly, pl.allowsFormer)
@@ -179,7 +202,7 @@ func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Plac
 
 // pauseClusters finds the clusters to pause, and plans the placements again that are on clusters whose pause has begun
 // or ended.
-func (pl *planner) pauseClusters(keys []api.PlacementKey) {
+func (pl *planner) pauseClusters() {
 	now := pl.clustersLoading()
 	changed := maps.Clone(now)
 	maps.Copy(changed, pl.paused)
@@ -189,9 +212,9 @@ func (pl *planner) pauseClusters(keys []api.PlacementKey) {
 	}
 	pl.pauseChanged = slices.Sorted(maps.Keys(changed))
 	pl.paused, pl.memo.paused = now, now
-	for _, key := range keys {
-		if pl.results[key].onAnyOf(pl.pauseChanged) {
-			pl.planPlacement(key)
+	for i, r := range pl.results.list {
+		if r.onAnyOf(pl.pauseChanged) {
+			pl.planPlacement(i)
 		}
 	}
 }
@@ -199,7 +222,7 @@ func (pl *planner) pauseClusters(keys []api.PlacementKey) {
 // clustersLoading returns the clusters whose held content is not known, each with a commit that is being loaded.
 func (pl *planner) clustersLoading() map[string]string {
 	out := map[string]string{}
-	for _, r := range pl.results {
+	for _, r := range pl.results.list {
 		if len(r.missing) == 0 {
 			continue
 		}
@@ -221,17 +244,16 @@ func (pl *planner) finish() *Plan {
 		Commits: map[string]bool{}, Wake: pl.wake, at: pl.Now, Warnings: m.inForce.unusedOverrideWarnings(),
 		Renames: pl.renamed,
 	}
-	for _, r := range pl.results {
+	for _, r := range pl.results.list {
 		p.Wake = api.Earliest(p.Wake, r.wake)
 		for commit := range r.missing {
 			p.Commits[commit] = true
 		}
 	}
 	changed, moved := pl.updateResults()
-	keys := pl.order().sorted
-	placements := m.last.Placements.Edit(len(keys))
-	for i, key := range keys {
-		if now := cmp.Or(m.resolved[key], pl.results[key].placement); now != placements.At(i) {
+	placements := m.last.Placements.Edit(len(pl.results.list))
+	for i, at := range pl.results.sorted {
+		if now := cmp.Or(m.resolved[pl.results.planned[at]], pl.results.list[at].placement); now != placements.At(i) {
 			placements.Set(i, now)
 		}
 	}
@@ -252,13 +274,13 @@ func (pl *planner) finish() *Plan {
 // affects the resolution of conflicts has changed, it resolves them again.
 func (pl *planner) updateResults() (changed map[api.PlacementKey]bool, moved bool) {
 	m := pl.memo
-	changed, moved = map[api.PlacementKey]bool{}, len(pl.results) != len(m.results)
-	for key, r := range pl.results {
-		if old := m.results[key]; old != r {
-			changed[key], moved = true, moved || !r.sameObjects(old)
+	changed, moved = map[api.PlacementKey]bool{}, len(pl.results.list) != len(m.results.list)
+	for i, r := range pl.results.list {
+		if old := pl.lastResult(i); old != r {
+			changed[pl.results.planned[i]], moved = true, moved || !r.sameObjects(old)
 		}
 	}
-	m.results, m.spareResults = pl.results, m.results
+	m.results, m.spareResults = pl.results, m.results.list
 	clear(m.spareResults)
 	if moved {
 		m.overlap = findOverlap(pl.results)

@@ -55,7 +55,7 @@ type Input struct {
 type planner struct {
 	Input
 	memo    *Memo
-	results map[api.PlacementKey]*result // of this call
+	results results // of this call
 	wake    time.Time
 	// unchanged says that what the keys of all results depend on is the same as in the last call.
 	unchanged bool
@@ -79,10 +79,7 @@ type placementPlanner struct {
 type runPlanner struct{ *placementPlanner }
 
 func newPlanner(in Input) *planner {
-	pl := &planner{Input: in, memo: in.Memo, results: in.Memo.spareResults, paused: in.Memo.paused}
-	if pl.results == nil {
-		pl.results = map[api.PlacementKey]*result{}
-	}
+	pl := &planner{Input: in, memo: in.Memo, paused: in.Memo.paused}
 	pl.wake = api.Earliest(
 		pl.memo.members.Update(fleet.Input{Declared: in.InForce.Clusters, Ledger: in.Ledger, Observed: in.Observed, Now: in.Now}),
 		pl.memo.suspensions.Update(in.Ledger, in.Now))

@@ -26,8 +26,9 @@ func (pl *planner) resolveConflicts() map[api.PlacementKey]*Placement {
 	shared := sharedObjects{ids: pl.memo.overlap.shared, in: map[**work.Manifest]map[api.ID]*work.Manifest{}}
 	on, of := map[string][]*ownership.Claim{}, map[api.PlacementKey][]*claim{}
 	for _, key := range pl.memo.overlap.claimants {
-		for _, c := range pl.results[key].placement.Clusters {
-			cl := shared.claim(pl.results[key].placement, pl.results[key].prepared, c, pl.Now)
+		r := pl.results.of(key)
+		for _, c := range r.placement.Clusters {
+			cl := shared.claim(r.placement, r.prepared, c, pl.Now)
 			on[c.Binding.Cluster], of[key] = append(on[c.Binding.Cluster], &cl.Claim), append(of[key], cl)
 		}
 	}
@@ -41,7 +42,7 @@ func (pl *planner) resolveConflicts() map[api.PlacementKey]*Placement {
 	}
 	resolved := map[api.PlacementKey]*Placement{}
 	for _, key := range pl.memo.overlap.claimants {
-		resolved[key] = r.resolved(pl.results[key].placement, of[key])
+		resolved[key] = r.resolved(pl.results.of(key).placement, of[key])
 	}
 	return resolved
 }
@@ -168,10 +169,11 @@ func (r *resolver) conflictWarnings(p *Placement) problem.List {
 	return out
 }
 
-func findOverlap(results map[api.PlacementKey]*result) overlap {
+func findOverlap(all results) overlap {
 	o := overlap{shared: map[api.ID]bool{}}
 	owners, claimants := map[api.ID]api.PlacementKey{}, map[api.PlacementKey]bool{}
-	for key, r := range results {
+	for i, r := range all.list {
+		key := all.planned[i]
 		for _, content := range r.contentsInUse {
 			for _, m := range content.renderer.Manifests() {
 				if owner, taken := owners[m.ID]; taken && owner != key {
@@ -181,7 +183,8 @@ func findOverlap(results map[api.PlacementKey]*result) overlap {
 			}
 		}
 	}
-	for key, r := range results {
+	for i, r := range all.list {
+		key := all.planned[i]
 		claimed := func(id api.ID) {
 			o.shared[id], claimants[key], claimants[owners[id]] = true, true, true // without an owner, it is the zero key
 		}
@@ -195,7 +198,7 @@ func findOverlap(results map[api.PlacementKey]*result) overlap {
 			}
 		}
 	}
-	maps.DeleteFunc(claimants, func(key api.PlacementKey, _ bool) bool { return results[key] == nil })
+	maps.DeleteFunc(claimants, func(key api.PlacementKey, _ bool) bool { return all.of(key) == nil })
 	o.claimants = slices.SortedFunc(maps.Keys(claimants), api.PlacementKey.Compare)
 	return o
 }

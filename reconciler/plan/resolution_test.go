@@ -96,11 +96,7 @@ func TestFindOverlap(t *testing.T) {
 		"the owner no longer exists": {[]*result{of("a", "red", "gone")}, "green", "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			results := map[api.PlacementKey]*result{}
-			for _, r := range test.results {
-				results[r.placement.Key] = r
-			}
-			o := findOverlap(results)
+			o := findOverlap(resultsOf(test.results...))
 			var shared, claimants []string
 			for _, id := range slices.SortedFunc(maps.Keys(o.shared), api.ID.Compare) {
 				shared = append(shared, id.Name)

@@ -14,7 +14,7 @@ import (
 // own policy requests. If the input is the same, it returns the previous result: reports of members about content do
 // not affect scheduling, nor does what the rollout records in bindings.
 func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
-	if old := pl.planner.memo.results[p.Key]; old != nil && old.placement.Request != nil && old.scheduling() == pl.current.scheduling() {
+	if old := pl.planner.memo.results.of(p.Key); old != nil && old.placement.Request != nil && old.scheduling() == pl.current.scheduling() {
 		was := old.placement.Request
 		switch out := old.placement.Schedule; {
 		case was.Policy != p.Request.Policy, !slices.Equal(old.placement.evicting, p.evicting):
@@ -104,7 +104,7 @@ func (pl *planner) clustersOfOthers(spec *hub.Placement) map[string][]string {
 		if pl.memo.spec(key) == nil {
 			continue
 		}
-		if r := pl.results[key]; r != nil && r.placement.Request != nil {
+		if r := pl.results.of(key); r != nil && r.placement.Request != nil {
 			out[name] = keptClusters(r.placement.bindings())
 		} else if record := pl.Ledger.Placement(key); record != nil {
 			out[name] = keptClusters(record.Bindings())
