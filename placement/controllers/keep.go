@@ -18,6 +18,8 @@ type Kept struct {
 	Path []string
 	// Sign says in words what stays.
 	Sign, Owner string
+	// marks says that the controller also owns an annotation of what it extends.
+	marks bool
 	// keep returns the value to apply instead of want beside the live one; nil if that is want.
 	keep func(live *unstructured.Unstructured, want, have any) any
 }
@@ -38,7 +40,7 @@ var Keeps = []Kept{
 		GroupKind: api.GroupKind{Kind: "Service"}, Path: []string{"spec", "selector"},
 		Sign:  "the key `" + podHash + "`, with the annotation `" + managedByRollout + "`",
 		Owner: "Argo Rollouts, which chooses by it the pods of a stable or canary version",
-		keep:  rolloutHash,
+		marks: true, keep: rolloutHash,
 	},
 	{
 		GroupKind: webhooks[0], Path: []string{"webhooks"}, Sign: exemptions, Owner: aksEnforcer, keep: exemptedByAKS,
@@ -65,12 +67,13 @@ var exempted = []any{
 	map[string]any{"key": "kubernetes.azure.com/managedby", "operator": "NotIn", "values": []any{"aks"}},
 }
 
-// MayKeep reports whether an object sets a field that controllers may extend.
-func MayKeep(o *unstructured.Unstructured) bool {
+// MayKeep reports whether an object sets a field that controllers may extend. others says whether anybody else owns fields of
+// the live object: of most Services nobody does.
+func MayKeep(o *unstructured.Unstructured, others bool) bool {
 	kind := o.GroupVersionKind().GroupKind()
 	return slices.ContainsFunc(Keeps, func(k Kept) bool {
 		_, sets, _ := unstructured.NestedFieldNoCopy(o.Object, k.Path...)
-		return k.GroupKind == kind && sets
+		return k.GroupKind == kind && sets && (others || !k.marks)
 	})
 }
 

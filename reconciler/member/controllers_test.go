@@ -432,6 +432,23 @@ func TestFilledSecretIsLeftAlone(t *testing.T) {
 
 const canaryService = `{apiVersion: v1, kind: Service, metadata: {name: canary, namespace: default, labels: {v: "1"}}, spec: {selector: {app: web}, ports: [{port: 80}]}}`
 
+// New content of a Service is applied without a read if nobody else has written the Service.
+func TestServiceOfNoRolloutIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newControlled(t)
+		c.start(placed(t, "web", canaryService))
+		defer func() { c.stop() }()
+		c.settle()
+		read := fleet.Key{Verb: "GET", Resource: "services"}
+		before := c.cluster.Requests()[read]
+		c.set(placed(t, "web", strings.Replace(canaryService, `v: "1"`, `v: "2"`, 1)))
+		reads := c.cluster.Requests()[read] - before
+		if live := c.live(c.of("", "v1", "services"), "canary"); live.GetLabels()["v"] != "2" || reads != 0 {
+			t.Errorf("%d reads; the labels are %v", reads, live.GetLabels())
+		}
+	})
+}
+
 // The hash that Argo Rollouts adds to the selector of a Service stays, also with new content and after a restart. What anybody
 // else changes in the selector is reverted.
 func TestHashOfARolloutStaysInASelector(t *testing.T) {

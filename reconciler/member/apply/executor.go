@@ -99,7 +99,7 @@ func (x *Executor) applyUnread(ctx context.Context, t Task) (Outcome, bool) {
 		if do = x.foundOperation(t); do == diff.NeedRead {
 			return Outcome{}, false
 		}
-	case LeavesFields(t.Manifest) || t.leavesReplicas() || l == nil || l.Fleet != x.Fleet && l.Fleet != "":
+	case leavesFields(t.Manifest, l == nil || l.Writer != "") || t.leavesReplicas() || l == nil || l.Fleet != x.Fleet && l.Fleet != "":
 		return Outcome{}, false
 	case l.Owned && !strategy.AllowCoOwnership || Scaled(t.Manifest, t.Known) || t.Scaler.MayScaleToZero(t.Manifest.Object.Content):
 		return Outcome{}, false

@@ -189,8 +189,11 @@ func (t *Task) leavesReplicas() bool {
 }
 
 // LeavesFields reports whether a manifest leaves fields to others, of which we may own live values.
-func LeavesFields(m *work.Manifest) bool {
-	return ignoresFields(m) || controllers.MayKeep(m.Object.Content) || diff.MayBeFilled(m.Object.Content) || len(controllers.Pointers(m.Object.Content)) > 0
+func LeavesFields(m *work.Manifest) bool { return leavesFields(m, true) }
+
+// leavesFields is LeavesFields for an object of which others own fields or not.
+func leavesFields(m *work.Manifest, others bool) bool {
+	return ignoresFields(m) || controllers.MayKeep(m.Object.Content, others) || diff.MayBeFilled(m.Object.Content) || len(controllers.Pointers(m.Object.Content)) > 0
 }
 
 // ignoresFields reports whether the annotation of a manifest lists fields.
