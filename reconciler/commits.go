@@ -157,7 +157,7 @@ func (c *commits) loadAgain(ctx context.Context, l *ledger.Ledger) {
 	c.running.Go(func() {
 		l := c.loader.loadCommit(ctx, c.cfg.Loader, gitsource.Commit{Hash: newest.Hash, Author: newest.Author, Signer: newest.Signer, Subject: newest.Subject, Time: newest.Time, Message: newest.Message})
 		l.reloaded = true
-		c.loader.add(l)
+		c.loader.pass(ctx, l)
 	})
 }
 

@@ -55,6 +55,13 @@ func newLoader(cfg *Config, add func(loaded)) loader {
 	return loader{cfg: cfg, add: add, lostRuns: new(atomic.Bool)}
 }
 
+// pass passes on what was loaded. If ctx is done, an error says nothing of the commit.
+func (r *loader) pass(ctx context.Context, l loaded) {
+	if l.err == nil || ctx.Err() == nil {
+		r.add(l)
+	}
+}
+
 // loadCommit loads the files of a commit with one of the loaders of the configuration.
 func (r *loader) loadCommit(ctx context.Context, with *hub.Loader, c gitsource.Commit) (l loaded) {
 	start := time.Now()
@@ -182,7 +189,7 @@ func (r *loader) followSource(ctx context.Context) error {
 		l := r.loadCommit(ctx, r.cfg.Loader, c)
 		l.needs = r.missing(l)
 		l.waiting = len(l.needs) > 0
-		r.add(l) // before what comes of the fetches, which may end at once
+		r.pass(ctx, l) // before what comes of the fetches, which may end at once
 		if l.waiting {
 			var fetching context.Context
 			fetching, stop = context.WithCancel(ctx)
@@ -216,7 +223,7 @@ func (r *loader) fetchMissing(ctx context.Context, c gitsource.Commit, first loa
 			case <-ended:
 			case <-time.After(longestFetchWait):
 				first.waiting, first.reloaded = false, true
-				r.add(first)
+				r.pass(ctx, first)
 			}
 		}
 		<-ended
@@ -228,7 +235,7 @@ func (r *loader) fetchMissing(ctx context.Context, c gitsource.Commit, first loa
 			l.reloaded, l.refetched = true, true
 			before := missing
 			missing = r.missing(l)
-			r.add(l)
+			r.pass(ctx, l)
 			if !slices.Equal(missing, before) { // what was fetched may have others
 				continue
 			}

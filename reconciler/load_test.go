@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/crashguard"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -155,5 +157,47 @@ func TestHistoriesAreReadAsLongAsRunsAreLost(t *testing.T) {
 	c.ledger.SetPlacement(web, ledger.Placement{})
 	if c.commits.loader.runsRecorded(c.ledger); c.commits.loader.lostRuns.Load() {
 		t.Error("histories are read although no run is lost")
+	}
+}
+
+// An interruptedSource is interrupted while its commit is loaded.
+type interruptedSource struct {
+	Source
+	interrupt func()
+}
+
+func (s interruptedSource) Run(_ context.Context, head func(gitsource.Commit)) error {
+	head(gitsource.Commit{Hash: "c1"})
+	return nil
+}
+
+func (s interruptedSource) Files(ctx context.Context, _ string) (fs.FS, error) {
+	s.interrupt()
+	return nil, ctx.Err()
+}
+
+// A commit is not refused because the process ends, or because a newer one is there, while it is loaded.
+func TestAnInterruptedLoadRefusesNothing(t *testing.T) {
+	for name, load := range map[string]func(context.Context, *historyScene){
+		"for the first time": func(ctx context.Context, c *historyScene) { _ = c.commits.loader.followSource(ctx) },
+		"once more, since a user asks": func(ctx context.Context, c *historyScene) {
+			c.commits.loadAgain(ctx, c.ledger)
+			c.running.Wait()
+		},
+		"with what was fetched": func(ctx context.Context, c *historyScene) {
+			c.cfg.FetchBase = func(context.Context, string, string) error { return nil }
+			c.commits.loader.fetchMissing(ctx, gitsource.Commit{Hash: "c1"}, loaded{needs: []need{{what: "remote base", commit: "b1"}}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			c := newHistoryScene(t)
+			c.commits.loader.guard = &crashguard.Guard{}
+			c.cfg.Source = interruptedSource{interrupt: cancel}
+			load(ctx, c)
+			if got := c.inbox.drain().commits; len(got) > 0 {
+				t.Errorf("the loop gets %+v", got)
+			}
+		})
 	}
 }
