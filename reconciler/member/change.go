@@ -236,9 +236,7 @@ func (p *Preview) applied(ctx context.Context, t apply.Task, c *Change, live *un
 		return c, nil
 	case apply.RefusesDryRun(err) && !apply.KnowsNoDryRun(err):
 		c.fails(t, live, err)
-		if !c.TakesOver {
-			c.Message = apply.ExplainRecreation(c.Message, t.Manifest, err, isImmutable, unread)
-		}
+		c.Message = apply.ExplainRecreation(c.Message, t.Manifest, c.TakesOver, err, isImmutable, unread)
 		return c, nil
 	case apply.RefusesDryRun(err):
 		desired, opt.Structural = t.Manifest.Object.Content, true

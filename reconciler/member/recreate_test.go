@@ -179,6 +179,7 @@ func TestRecreation(t *testing.T) {
 	tests := map[string]struct {
 		silent  bool   // the manifest does not request it
 		another bool   // the object was replaced since it was applied
+		taken   bool   // the placement has not applied it before
 		notes   string // annotations of the live object; ours if empty
 		server  immutableConfigMaps
 		limit   DeletionLimit
@@ -189,7 +190,10 @@ func TestRecreation(t *testing.T) {
 		"it asks for it":              {want: recreated},
 		"it does not ask":             {silent: true, message: `give it in Git the annotation gitfleet.dev/recreate: "true"`},
 		"something else is invalid":   {server: immutableConfigMaps{invalid: true}, message: "; it is not deleted to be created anew, since it was not refused only because something is immutable"},
-		"of another placement before": {notes: `"gitfleet.dev/placement":"crp/other"`, message: "data: Forbidden"},
+		"of another placement before": {notes: `"gitfleet.dev/placement":"crp/other"`, message: "it is not deleted to be created anew: it was not applied by this placement"},
+		"it is taken over":            {taken: true, notes: `"gitfleet.dev/placement":"crp/other"`, message: "; it is not deleted to be created anew, since this placement has not applied it before; delete it yourself"},
+		"taken over, and silent":      {taken: true, silent: true, notes: `"gitfleet.dev/placement":"crp/other"`, message: "field is immutable when `immutable` is set)"},
+		"taken over, and invalid":     {taken: true, server: immutableConfigMaps{invalid: true}, notes: `"gitfleet.dev/placement":"crp/other"`, message: `data: Invalid value: "": must be text])`},
 		"it is to be kept":            {notes: ours + `,"gitfleet.dev/prune":"disabled"`, message: "it is not deleted to be created anew: it has the annotation gitfleet.dev/prune: disabled on the cluster"},
 		"too much at once":            {limit: DeletionLimit{10, 0}, message: "its recreation is blocked: deleting 1 of the 1 objects that gitfleet has on this cluster is more than 10 %"},
 		"a commit allows so much":     {limit: DeletionLimit{10, 0}, allowed: true, want: recreated},
@@ -208,6 +212,11 @@ func TestRecreation(t *testing.T) {
 			test.server.ConfigMaps = apiserver.NewConfigMaps()
 			test.server.Stored["one"] = storedOne(cmp.Or(test.notes, ours))
 			s, entries := recreatingAt(t, &test.server, uid)
+			if test.taken {
+				it := *s.inventory(web).Items.Of(id)
+				it.Hash = ""
+				s.inventory(web).Items.Put(it)
+			}
 			s.cfg.DeletionLimit = cmp.Or(test.limit, s.cfg.DeletionLimit)
 			s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}, AllowDelete: test.allowed}})
 			s.processPrepared(t.Context(), map[api.ID]bool{id: true})
@@ -232,6 +241,9 @@ func TestRecreation(t *testing.T) {
 				t.Errorf("blocked: %t", blocked)
 			}
 			want, hash := []history.Event{history.Failed}, oneManifest().Hash
+			if test.taken {
+				hash = ""
+			}
 			switch len(test.want) {
 			case 2:
 				want, hash = []history.Event{history.Deleted}, ""
@@ -271,6 +283,24 @@ func TestPreviewOfARecreation(t *testing.T) {
 		if err != nil || c.Effect != want || strings.Contains(c.Message, "denied the request") != (refused != 0) {
 			t.Errorf("refused with %d: %+v, %v", refused, c, err)
 		}
+	}
+}
+
+// A preview says why an object that would be taken over is not recreated.
+func TestPreviewOfATakeoverWithoutRecreation(t *testing.T) {
+	server := &immutableConfigMaps{ConfigMaps: apiserver.NewConfigMaps()}
+	server.Stored["one"] = storedOne(`"gitfleet.dev/placement":"crp/other"`)
+	s, _ := recreatingAt(t, server, "uid of one")
+	m := changedOne(true)
+	s.setWorks([]*work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+	live, err := s.conn.Read(t.Context(), inventory.ConfigMaps, m.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Preview{s}
+	c, err := p.applied(t.Context(), p.task(web, m), &Change{}, live, nil)
+	if err != nil || c.Effect != Fails || !c.TakesOver || !strings.Contains(c.Message, "this placement has not applied it before") {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
 

@@ -51,12 +51,20 @@ const adviceToRecreate = "; to have gitfleet delete the object and create it ane
 // another reason.
 const noRecreation = "; it is not deleted to be created anew, since it was not refused only because something is immutable"
 
-// ExplainRecreation appends to the cause of a refused object of ours how to have it recreated, or
-// why it is not although it asks for that. If the result would be too long, the server's message is
-// shortened and the rest is kept.
-func ExplainRecreation(cause string, m *work.Manifest, err error, isImmutable bool, unread error) string {
+// notAppliedBefore is appended to the cause of an object that asks for recreation, and cannot be taken over because of immutable fields.
+const notAppliedBefore = "; it is not deleted to be created anew, since this placement has not applied it before; " +
+	"delete it yourself, or leave the immutable fields in Git as they are on the cluster"
+
+// ExplainRecreation appends to the cause of a refused object how to have it recreated, or why it is
+// not although it asks for that. If the result would be too long, the server's message is shortened
+// and the rest is kept.
+func ExplainRecreation(cause string, m *work.Manifest, takesOver bool, err error, isImmutable bool, unread error) string {
 	more := ""
 	switch asks := AsksForRecreation(m); {
+	case takesOver && isImmutable && asks:
+		more = notAppliedBefore
+	case takesOver:
+		return cause
 	case isImmutable && !asks && api.Recreatable(m.ID.GroupKind()):
 		more = adviceToRecreate
 	case unread != nil && asks:

@@ -72,10 +72,11 @@ func (x *Executor) write(ctx context.Context, t Task, do diff.Operation, read Sn
 		if kept := removal.Kept().Differences(read.Live, api.FieldManager); len(kept) > 0 && removing.Refused(err) {
 			o.Cond.Cause += "; " + stillThere(kept) + ", and is not overridden without forceConflicts"
 		}
-		if t.Item.Hash != "" {
-			var unread error
-			o.Immutable, unread = x.IsImmutable(ctx, t, err)
-			o.Cond.Cause = ExplainRecreation(o.Cond.Cause, t.Manifest, err, o.Immutable, unread)
+		takesOver := t.Item.Hash == ""
+		if !takesOver || AsksForRecreation(t.Manifest) && read.Live != nil && diff.OwnerOf(read.Live, x.Fleet, t.Placement, x.Works.MarkerStale) != diff.Ours {
+			isImmutable, unread := x.IsImmutable(ctx, t, err)
+			o.Immutable = isImmutable && !takesOver // only what the placement has applied before is recreated
+			o.Cond.Cause = ExplainRecreation(o.Cond.Cause, t.Manifest, takesOver, err, isImmutable, unread)
 		}
 		return o
 	}
