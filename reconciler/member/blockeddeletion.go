@@ -192,7 +192,7 @@ func (d *deletionBlocker) unblock(id api.ID) { delete(d.blocked, id) }
 func (d *deletionBlocker) blockAndRecheck(id api.ID, why string) {
 	b := d.blocked[id]
 	if b.why == "" {
-		d.cfg.Log.Warn("deletion is held until a commit allows it", "cluster", d.cfg.Name, "object", id.String(), "why", why)
+		d.cfg.Log.Warn("deletion is blocked until a commit allows it", "cluster", d.cfg.Name, "object", id.String(), "why", why)
 	}
 	b.why = why
 	b.next = time.Now().Add(b.tries.Next(firstRecheck, lastRecheck))
