@@ -18,13 +18,17 @@ type Autoscaler struct {
 	Target []string
 }
 
-// ScaledObject is the kind of KEDA's autoscalers, the only ones that scale to zero and up again.
-var ScaledObject = api.GroupKind{Group: "keda.sh", Kind: "ScaledObject"}
+// The kinds of KEDA's autoscalers: its HTTP add-on makes a ScaledObject for an HTTPScaledObject.
+var (
+	scaledObject     = api.GroupKind{Group: "keda.sh", Kind: "ScaledObject"}
+	httpScaledObject = api.GroupKind{Group: "http.keda.sh", Kind: "HTTPScaledObject"}
+)
 
 // Autoscalers are the kinds of autoscalers.
 var Autoscalers = []Autoscaler{
 	{api.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, []string{"spec", "scaleTargetRef"}},
-	{ScaledObject, []string{"spec", "scaleTargetRef"}},
+	{scaledObject, []string{"spec", "scaleTargetRef"}},
+	{httpScaledObject, []string{"spec", "scaleTargetRef"}},
 	{api.GroupKind{Group: "autoscaling.gke.io", Kind: "MultidimPodAutoscaler"}, []string{"spec", "scaleTargetRef"}},
 	{api.GroupKind{Group: "datadoghq.com", Kind: "WatermarkPodAutoscaler"}, []string{"spec", "scaleTargetRef"}},
 	{api.GroupKind{Group: "datadoghq.com", Kind: "DatadogPodAutoscaler"}, []string{"spec", "targetRef"}},
@@ -34,6 +38,9 @@ var Autoscalers = []Autoscaler{
 func IsAutoscaler(kind api.GroupKind) bool {
 	return slices.ContainsFunc(Autoscalers, func(a Autoscaler) bool { return a.GroupKind == kind })
 }
+
+// ScalesToZero reports whether autoscalers of a kind scale to zero and up again.
+func ScalesToZero(kind api.GroupKind) bool { return kind == scaledObject || kind == httpScaledObject }
 
 // Scales returns the object whose replicas an autoscaler sets; ok is false if the object is not
 // an autoscaler, or names none.

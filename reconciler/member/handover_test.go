@@ -226,7 +226,13 @@ func TestEnlargedClaimKeepsItsSize(t *testing.T) {
 // A workload that KEDA has scaled to zero stays there, whatever Git changes beside it, although nobody owns its replicas then, nor
 // when KEDA scales it up at once. What scales one to zero that no ScaledObject in Git names is reverted.
 func TestScaledToZeroStaysThere(t *testing.T) {
-	const scaledObject = `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web, namespace: default}, spec: {scaleTargetRef: {name: web}}}`
+	for _, kind := range []string{"apiVersion: keda.sh/v1alpha1, kind: ScaledObject", "apiVersion: http.keda.sh/v1alpha1, kind: HTTPScaledObject"} {
+		testScaledToZero(t, "{"+kind+", metadata: {name: web, namespace: default}, spec: {scaleTargetRef: {name: web}}}")
+	}
+}
+
+func testScaledToZero(t *testing.T, scaledObject string) {
+	t.Helper()
 	version := func(v string) string { return strings.Replace(deployment, `v: "1"`, `v: "`+v+`"`, 1) }
 	synctest.Test(t, func(t *testing.T) {
 		c := newControlled(t)

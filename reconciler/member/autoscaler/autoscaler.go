@@ -45,7 +45,7 @@ func (p Placed) name() string { return "the " + p.Scaler.Kind + " " + p.Scaler.N
 // MayScaleToZero reports whether the placed autoscaler may scale an object to zero whose manifest sets replicas. The metadata of the
 // object does not show that.
 func (p Placed) MayScaleToZero(manifest *unstructured.Unstructured) bool {
-	return p.Scaler.GroupKind() == controllers.ScaledObject && SetsReplicas(manifest)
+	return controllers.ScalesToZero(p.Scaler.GroupKind()) && SetsReplicas(manifest)
 }
 
 // SetsReplicas reports whether a manifest sets a field that autoscalers usually own.
@@ -100,7 +100,7 @@ func leftReplicas(ctx context.Context, conn *connection.Conn, manifest, live *un
 	return r, left
 }
 
-// withoutOwner returns the ScaledObject that has set replicas which nobody owns. KEDA scales to zero, which an API server does not
+// withoutOwner returns the autoscaler of KEDA that has set replicas which nobody owns. KEDA scales to zero, which an API server does not
 // record, nor what it takes for written through scale after that, until somebody owns the field again.
 func withoutOwner(manifest, live *unstructured.Unstructured, placed Placed) (r Rival, is bool) {
 	wanted, _, _ := unstructured.NestedFieldNoCopy(manifest.Object, "spec", "replicas")
