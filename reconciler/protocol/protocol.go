@@ -246,7 +246,7 @@ func (w *WorkState) Object(id api.ID) ObjectState {
 }
 
 // Completed returns what is known after a report in which not every object was tried: the last complete report before it, with the
-// objects that are now known to be worse, and the deletions if the newer report has any.
+// objects that are now known to be worse, and the deletions of each kind if the newer report has any.
 func (w *WorkState) Completed(last *WorkState) *WorkState {
 	var worse []ObjectState
 	for i := range w.Exceptions {
@@ -262,7 +262,8 @@ func (w *WorkState) Completed(last *WorkState) *WorkState {
 	}
 	out := *last
 	if deleting {
-		out.Incidents = w.Incidents
+		known := in.completed(last.Unusual())
+		out.Incidents = &known
 	}
 	if len(worse) > 0 {
 		out.Exceptions = slices.Concat(worse, last.Exceptions)
@@ -270,6 +271,24 @@ func (w *WorkState) Completed(last *WorkState) *WorkState {
 		out.Exceptions = slices.CompactFunc(out.Exceptions, func(a, b ObjectState) bool { return a.ID == b.ID })
 	}
 	return &out
+}
+
+// completed returns the incidents of a report that is not complete, with the deletions of the last complete one of a kind of which it has none:
+// blocked or failed ones, objects that linger, and those that wait.
+func (in Incidents) completed(last Incidents) Incidents {
+	if len(in.BlockedDeletions) == 0 {
+		in.BlockedDeletions = slices.DeleteFunc(slices.Clone(last.BlockedDeletions), func(b BlockedDeletion) bool { return slices.Contains(in.Lingering, b.ID) })
+	}
+	if len(in.DeletionErrors) == 0 {
+		in.DeletionErrors = slices.DeleteFunc(slices.Clone(last.DeletionErrors), func(e DeletionError) bool { return slices.Contains(in.Lingering, e.ID) })
+	}
+	if len(in.Lingering) == 0 {
+		in.Lingering, in.Collecting, in.Finalizing, in.Terminating = last.Lingering, last.Collecting, last.Finalizing, last.Terminating
+	}
+	if len(in.Waiting) == 0 {
+		in.Waiting = last.Waiting
+	}
+	return in
 }
 
 // isWorse reports whether the object is known to have changed for the worse since an earlier report.

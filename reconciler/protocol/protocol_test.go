@@ -53,6 +53,7 @@ func TestCompletedReports(t *testing.T) {
 	other := object("b", ObjectState{Applied: ok})
 	held := &Incidents{BlockedDeletions: []BlockedDeletion{{Why: "too many"}}}
 	heldNow := &Incidents{BlockedDeletions: []BlockedDeletion{{Why: "a Namespace"}}}
+	lingering := &Incidents{Lingering: []api.ID{other.ID}}
 	for name, test := range map[string]struct{ last, now, want WorkState }{
 		"nothing is known":         {WorkState{Exceptions: []ObjectState{slow, other}}, WorkState{}, WorkState{Exceptions: []ObjectState{slow, other}}},
 		"it is not listed yet":     {WorkState{}, WorkState{Exceptions: []ObjectState{unlisted}}, WorkState{}},
@@ -66,6 +67,9 @@ func TestCompletedReports(t *testing.T) {
 		"it was refused":           {WorkState{Exceptions: []ObjectState{refused}}, WorkState{Exceptions: []ObjectState{slow}}, WorkState{Exceptions: []ObjectState{refused}}},
 		"a deletion was blocked":   {WorkState{Incidents: held}, WorkState{Incidents: &Incidents{Drifts: make([]Drift, 1)}}, WorkState{Incidents: held}},
 		"another one is blocked":   {WorkState{Incidents: held}, WorkState{Incidents: heldNow}, WorkState{Incidents: heldNow}},
+		"one is still blocked":     {WorkState{Incidents: held}, WorkState{Incidents: lingering}, WorkState{Incidents: &Incidents{BlockedDeletions: held.BlockedDeletions, Lingering: lingering.Lingering}}},
+		"it is deleted by now":     {WorkState{Incidents: &Incidents{BlockedDeletions: []BlockedDeletion{{ID: other.ID}}, DeletionErrors: []DeletionError{{ID: other.ID}}}}, WorkState{Incidents: lingering}, WorkState{Incidents: &Incidents{BlockedDeletions: []BlockedDeletion{}, DeletionErrors: []DeletionError{}, Lingering: lingering.Lingering}}},
+		"it still lingers":         {WorkState{Incidents: lingering}, WorkState{Incidents: heldNow}, WorkState{Incidents: &Incidents{BlockedDeletions: heldNow.BlockedDeletions, Lingering: lingering.Lingering}}},
 		"an object lingers by now": {WorkState{}, WorkState{Incidents: &Incidents{Lingering: make([]api.ID, 1)}}, WorkState{Incidents: &Incidents{Lingering: make([]api.ID, 1)}}},
 	} {
 		test.last.Done, test.want.Done = true, true
