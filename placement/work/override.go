@@ -172,16 +172,18 @@ type OverrideError struct {
 	// ClusterOverride is set for a ClusterResourceOverride, otherwise Override.
 	ClusterOverride string
 	Override        api.NamespacedName
-	Object          api.ID
+	// Rule is the index of the rule that cannot be applied.
+	Rule   int
+	Object api.ID
 	// Envelope is the envelope of the object; nil if there is none.
 	Envelope *api.EnvelopeIdentifier
 	Err      error
 }
 
-// newOverrideError returns the error of candidate c for m. The cause is masked if the override
-// selects a Secret, whatever object it failed on.
-func (v *variant) newOverrideError(c *candidate, m *Manifest, err error) *OverrideError {
-	e := &OverrideError{Object: m.ID, Envelope: m.Envelope, Err: err}
+// newOverrideError returns the error of a rule of candidate c for m. The cause is masked if the
+// override selects a Secret, whatever object it failed on.
+func (v *variant) newOverrideError(c *candidate, r *rule, m *Manifest, err error) *OverrideError {
+	e := &OverrideError{Rule: r.index, Object: m.ID, Envelope: m.Envelope, Err: err}
 	if c.namespace == "" {
 		e.ClusterOverride = c.name
 	} else {
@@ -192,6 +194,19 @@ func (v *variant) newOverrideError(c *candidate, m *Manifest, err error) *Overri
 		e.Err = unclosedError{"(hidden)"}
 	}
 	return e
+}
+
+// ID identifies the override; a ClusterResourceOverride has no namespace.
+func (e *OverrideError) ID() api.NamespacedName {
+	if e.ClusterOverride != "" {
+		return api.NamespacedName{Name: e.ClusterOverride}
+	}
+	return e.Override
+}
+
+// Field returns the field of the override with the patches that cannot be applied.
+func (e *OverrideError) Field() string {
+	return fmt.Sprintf("spec.policy.overrideRules[%d].jsonPatchOverrides", e.Rule)
 }
 
 // Error returns KubeFleet's text, as in the Overridden condition after "Failed to apply the

@@ -103,13 +103,13 @@ func (v *variant) apply(m *Manifest, rules []application) (*Manifest, error) {
 			doc, err = a.patch(doc)
 		}
 		if err != nil {
-			return nil, v.newOverrideError(&v.candidates[a.candidate], m, err)
+			return nil, v.newOverrideError(&v.candidates[a.candidate], a.rule, m, err)
 		}
 	}
 	changed, err := m.withContent(doc)
 	if err != nil {
 		last := rules[len(rules)-1] // reported as the cause
-		return nil, v.newOverrideError(&v.candidates[last.candidate], m, err)
+		return nil, v.newOverrideError(&v.candidates[last.candidate], last.rule, m, err)
 	}
 	return changed, nil
 }

@@ -60,7 +60,7 @@ func (o *Forecast) placement(p *plan.Placement, s api.PlacementStatus) Placement
 		Kind: p.Key.Kind(), Namespace: p.Key.Namespace, Name: p.Key.Name,
 		PolicyHash: placement.PolicyHash(p.Spec.Spec.Policy),
 		Unclear:    p.Unclear, Abandons: p.Record.Abandon, Conditions: []metav1.Condition{}, SelectedResources: []Resource{},
-		Problems: describeProblems(append(slices.Clone(p.Warnings), Faults(p)...)),
+		Problems: describeProblems(append(slices.Clone(p.Warnings), Faults(o.Snapshot, p)...)),
 	}
 	if from := o.earlierKey(p.Key); from != p.Key {
 		out.RenamedFrom = from.String()

@@ -133,6 +133,10 @@ func TestDescriptionOfAnUncertainRename(t *testing.T) {
 func TestFaults(t *testing.T) {
 	origin := api.Origin{Path: "placement-web.yaml", Line: 1}
 	spec := &hub.Placement{Origin: origin, Lines: hub.Lines{"spec.resourceSelectors[0]": 7}}
+	failing := &hub.Override{ResourceOverride: &api.ResourceOverride{}, Origin: api.Origin{Path: "override.yaml", Line: 2}, Lines: hub.Lines{"spec.policy.overrideRules[1].jsonPatchOverrides": 14}}
+	failing.Namespace, failing.Name = "web", "image"
+	snapshot := &hub.Snapshot{Overrides: []*hub.Override{failing}}
+	override := &work.OverrideError{Override: api.NamespacedName{Namespace: "web", Name: "image"}, Rule: 1, Object: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Err: errors.New("no such path")}
 	cluster := func(name string, err error, refused ...work.Refused) *plan.OnCluster {
 		return &plan.OnCluster{Binding: &placement.Binding{Cluster: name}, Err: err, Content: &work.Rendered{Refused: refused}}
 	}
@@ -147,13 +151,17 @@ func TestFaults(t *testing.T) {
 			plan.Placement{Spec: spec, Clusters: []*plan.OnCluster{cluster("a", errors.New("bad patch")), cluster("b", errors.New("other")), cluster("c", errors.New("bad patch"))}},
 			[]string{"placement-web.yaml:1: bad patch (on a, c)", "placement-web.yaml:1: other (on b)"},
 		},
+		"an override that fails": {
+			plan.Placement{Spec: spec, Clusters: []*plan.OnCluster{cluster("a", override), cluster("b", override)}},
+			[]string{`override.yaml:14: spec.policy.overrideRules[1].jsonPatchOverrides: ResourceOverrideSnapshot "image" failed to apply on ConfigMap "one" in namespace "web": no such path (on a, b)`},
+		},
 		"an object that no cluster can apply": {
 			plan.Placement{Spec: spec, Clusters: []*plan.OnCluster{cluster("a", nil, refused), cluster("b", nil, refused)}}, []string{"ConfigMap/web/0: Failed to apply the manifest (error: generateName is not supported)"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, p := range Faults(&test.p) {
+			for _, p := range Faults(snapshot, &test.p) {
 				if p.Severity != problem.Error {
 					t.Errorf("%v has the severity %s", p, p.Severity)
 				}

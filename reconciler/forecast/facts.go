@@ -1,11 +1,14 @@
 package forecast
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/reference"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -40,9 +43,9 @@ func (f facts) onlyOf(p *plan.Plan) facts {
 }
 
 // faultList returns the problems of Faults.
-func (f *placementFacts) faultList() problem.List {
+func (f *placementFacts) faultList(s *hub.Snapshot) problem.List {
 	if f.faults == nil {
-		found := Faults(f.placement)
+		found := Faults(s, f.placement)
 		f.faults = &found
 	}
 	return *f.faults
@@ -79,8 +82,8 @@ func rollouts(p *plan.Plan, known facts) []Rollout {
 }
 
 // Faults returns the problems that prevent a placement from doing what its spec says: invalid selectors, content that
-// cannot be rendered, and objects that cannot be applied.
-func Faults(p *plan.Placement) problem.List {
+// cannot be rendered, and objects that cannot be applied. The placement is planned for the snapshot.
+func Faults(s *hub.Snapshot, p *plan.Placement) problem.List {
 	var out problem.List
 	fault := func(origin api.Origin, field, message string) {
 		problem := problem.Problem{Origin: origin, Field: field, Severity: problem.Error, Message: message}
@@ -92,12 +95,12 @@ func Faults(p *plan.Placement) problem.List {
 		fault(p.Spec.Lines.At(p.Spec.Origin, p.Selection.InvalidField), p.Selection.InvalidField, p.Selection.Invalid)
 	}
 	on := map[string][]string{}
-	var messages []string
+	var errs []error
 	for _, c := range p.Clusters {
 		if c.Err != nil {
 			text := c.Err.Error()
 			if on[text] == nil {
-				messages = append(messages, text)
+				errs = append(errs, c.Err)
 			}
 			on[text] = append(on[text], c.Binding.Cluster)
 		}
@@ -110,8 +113,23 @@ func Faults(p *plan.Placement) problem.List {
 			}
 		}
 	}
-	for _, text := range messages {
-		fault(p.Spec.Origin, "", text+" (on "+FewOf(on[text])+")")
+	for _, err := range errs {
+		at, field, ok := FailingOverride(s, err)
+		if !ok {
+			at = p.Spec.Origin
+		}
+		fault(at, field, err.Error()+" (on "+FewOf(on[err.Error()])+")")
 	}
 	return out
+}
+
+// FailingOverride returns the position and the field of the override of a snapshot because of which a cluster gets no content; ok is
+// false if that is for another reason.
+func FailingOverride(s *hub.Snapshot, err error) (at api.Origin, field string, ok bool) {
+	failed, ok := errors.AsType[*work.OverrideError](err)
+	if !ok {
+		return api.Origin{}, "", false
+	}
+	field = failed.Field()
+	return s.OverrideField(failed.ID(), field), field, true
 }

@@ -173,12 +173,12 @@ func (r *Running) NewProblems(o *Forecast) problem.List {
 	if r.problems == nil {
 		r.problems = map[problem.Problem]bool{}
 		known := facts{}
-		for _, p := range problemsOf(slices.Concat(r.inForce.Warnings, contentWarnings(r.inForce, r.plan, known)), r.plan, known) {
+		for _, p := range problemsOf(r.inForce, slices.Concat(r.inForce.Warnings, contentWarnings(r.inForce, r.plan, known)), r.plan, known) {
 			r.problems[withoutLine(p)] = true
 		}
 	}
 	out := slices.Clone(o.Unknown)
-	for _, p := range problemsOf(o.Warnings, o.Plan, o.facts) {
+	for _, p := range problemsOf(o.Snapshot, o.Warnings, o.Plan, o.facts) {
 		if !r.problems[withoutLine(p)] {
 			out = append(out, p)
 		}
@@ -186,14 +186,14 @@ func (r *Running) NewProblems(o *Forecast) problem.List {
 	return out.ErrorsFirst()
 }
 
-func problemsOf(warnings problem.List, p *plan.Plan, known facts) problem.List {
+func problemsOf(s *hub.Snapshot, warnings problem.List, p *plan.Plan, known facts) problem.List {
 	all := append(slices.Clone(warnings), p.Warnings...)
 	for pl := range p.Placements.Values() {
 		if pl.Spec == nil {
 			continue
 		}
 		all = append(all, pl.Warnings...)
-		for _, f := range known.of(pl).faultList() {
+		for _, f := range known.of(pl).faultList(s) {
 			f.Severity = problem.Failure // such a commit is accepted
 			all = append(all, f)
 		}

@@ -2,7 +2,6 @@ package check
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/overlay"
-	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -174,7 +172,11 @@ func (i *inspector) checkContents(p *plan.Placement) {
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(failing)) {
-		i.fail(i.overrideOrigin(first[text], p.Spec.Origin), "", fmt.Sprintf("%s would not be updated on %s: %s", p.Key, forecast.FewOf(failing[text]), text))
+		at, field, ok := forecast.FailingOverride(i.Snapshot, first[text])
+		if !ok {
+			at = p.Spec.Origin
+		}
+		i.fail(at, field, fmt.Sprintf("%s would not be updated on %s: %s", p.Key, forecast.FewOf(failing[text]), text))
 	}
 }
 
@@ -192,16 +194,4 @@ func (i *inspector) unbuilt(p *plan.Placement, cluster string) string {
 		}
 	}
 	return ""
-}
-
-// overrideOrigin returns the position of the override that cannot be applied.
-func (i *inspector) overrideOrigin(err error, otherwise api.Origin) api.Origin {
-	var o *work.OverrideError
-	if !errors.As(err, &o) {
-		return otherwise
-	}
-	if o.ClusterOverride != "" {
-		return i.declared[fmt.Sprintf("%s %q", "ClusterResourceOverride", o.ClusterOverride)]
-	}
-	return i.declared[fmt.Sprintf("%s %q", "ResourceOverride", o.Override.Namespace+"/"+o.Override.Name)]
 }

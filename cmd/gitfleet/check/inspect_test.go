@@ -85,7 +85,7 @@ func TestInspect(t *testing.T) {
 		"a rule for every member": {files("c.yaml", two, "o.yaml", override("", labelled), "p.yaml", crp("web", all), "w.yaml", namespace("web")), nil},
 		"an override that cannot be applied": {
 			files("c.yaml", two, "o.yaml", override("{labelSelector: {matchLabels: {region: eu}}}", "jsonPatchOverrides: [{op: remove, path: /spec/nothing}]"), "p.yaml", crp("web", all), "w.yaml", namespace("web")),
-			[]string{"o.yaml:2: crp/web would not be updated on ams: "},
+			[]string{"o.yaml:2: spec.policy.overrideRules[0].jsonPatchOverrides: crp/web would not be updated on ams: "},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,7 +147,7 @@ func TestPlanOfWhatDoesNotLoad(t *testing.T) {
 // standard error, and make the command fail.
 func TestRender(t *testing.T) {
 	secret := "---\n{apiVersion: v1, kind: Secret, metadata: {name: key, namespace: web}, stringData: {password: s3cret}}\n"
-	broken := override("{labelSelector: {matchLabels: {region: eu}}}", "jsonPatchOverrides: [{op: remove, path: /spec/nothing}]")
+	broken := override("{labelSelector: {matchLabels: {region: eu}}}", "\n  jsonPatchOverrides: [{op: remove, path: /spec/nothing}]")
 	two := memberCluster("ams", "region: eu") + memberCluster("chi", "region: us")
 	for name, test := range map[string]struct {
 		of      fstest.MapFS
@@ -163,7 +163,7 @@ func TestRender(t *testing.T) {
 		"a Secret":               {files("c.yaml", two, "p.yaml", crp("web", all), "w.yaml", namespace("web")+secret), "ams", false, nil, []string{"kind: Secret"}, "s3cret", "values of Secrets are masked in 1 document; --show-secrets prints them\n"},
 		"with its value":         {files("c.yaml", two, "p.yaml", crp("web", all), "w.yaml", namespace("web")+secret), "ams", true, nil, []string{"password: czNjcmV0\n"}, "masked", ""},
 		"a comparison":           {files("c.yaml", two, "p.yaml", crp("web", all+", strategy: {type: RollingUpdate, applyStrategy: {type: ReportDiff}}"), "w.yaml", namespace("web")), "ams", false, nil, []string{"placement crp/web, compared and never written"}, "null", ""},
-		"an override that fails": {files("c.yaml", two, "o.yaml", broken, "p.yaml", crp("web", all), "w.yaml", namespace("web")), "", false, exit.Failed, []string{"# cluster ams\n# ams gets nothing of crp/web: ", "# cluster chi\n---\n"}, "# chi gets", "ams gets nothing of crp/web: "},
+		"an override that fails": {files("c.yaml", two, "o.yaml", broken, "p.yaml", crp("web", all), "w.yaml", namespace("web")), "", false, exit.Failed, []string{"# cluster ams\n# o.yaml:3: spec.policy.overrideRules[0].jsonPatchOverrides: ams gets nothing of crp/web: ", "# cluster chi\n---\n"}, "chi gets", "o.yaml:3: spec.policy.overrideRules[0].jsonPatchOverrides: ams gets nothing of crp/web: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := offline.Plan(loaded(t, test.of), "")
@@ -171,7 +171,7 @@ func TestRender(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out, notes strings.Builder
-			r := &renderer{cluster: test.cluster, secrets: test.secrets, out: &out, notes: &notes}
+			r := &renderer{cluster: test.cluster, secrets: test.secrets, out: &out, notes: &notes, snapshot: o.Snapshot}
 			if err := r.print(o.Plan); !errors.Is(err, test.want) {
 				t.Errorf("%v, want %v", err, test.want)
 			}

@@ -69,7 +69,7 @@ would not be sent.`,
 				return err
 			}
 			show.cluster = api.ClusterName(show.cluster)
-			show.out, show.notes = output.Raw(cmd.OutOrStdout()), cmd.ErrOrStderr()
+			show.snapshot, show.out, show.notes = snapshot, output.Raw(cmd.OutOrStdout()), cmd.ErrOrStderr()
 			switch {
 			case to != "" && branch != "":
 				return errors.New("--to and --to-branch exclude each other")
@@ -123,7 +123,7 @@ func (r *renderer) section(p *plan.Plan, cluster string) error {
 
 func (r *renderer) placement(p *plan.Placement, c *plan.OnCluster) error {
 	if c.Err != nil {
-		r.problem(fmt.Sprintf("%s gets nothing of %s: %v", c.Binding.Cluster, p.Key, c.Err))
+		r.unrendered(p, c)
 	}
 	for _, refused := range c.Content.Refused {
 		r.problem(fmt.Sprintf("%s: %s is not sent: %s", refused.Origin, objectName(refused.Manifest), refused.Message()))

@@ -12,8 +12,11 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -22,6 +25,7 @@ type renderer struct {
 	cluster    string // empty for all
 	secrets    bool   // whether to print secret values
 	out, notes io.Writer
+	snapshot   *hub.Snapshot
 
 	masked int
 	failed bool
@@ -58,9 +62,15 @@ func (r *renderer) finish(p *plan.Plan) error {
 func (r *renderer) invalid(p *plan.Plan) {
 	for pl := range p.Placements.Values() {
 		if pl.Selection.Invalid != "" {
-			r.problem(fmt.Sprintf("%s: %s: %s", pl.Spec.Origin, pl.Key, pl.Selection.Invalid))
+			r.problem(fmt.Sprintf("%s: %s: %s", pl.Spec.Lines.At(pl.Spec.Origin, pl.Selection.InvalidField), pl.Key, pl.Selection.Invalid))
 		}
 	}
+}
+
+// unrendered reports that a cluster gets no content of a placement.
+func (r *renderer) unrendered(p *plan.Placement, c *plan.OnCluster) {
+	at, field, _ := forecast.FailingOverride(r.snapshot, c.Err)
+	r.problem(problem.Problem{Origin: at, Field: field, Message: fmt.Sprintf("%s gets nothing of %s: %v", c.Binding.Cluster, p.Key, c.Err)}.Error())
 }
 
 // problem reports a problem as a comment between the documents, and on standard error.

@@ -93,7 +93,7 @@ func (r *renderer) files(p *plan.Plan, cluster string) (files map[string][]byte,
 			}
 			if c.Err != nil {
 				complete = false
-				r.problem(fmt.Sprintf("%s gets nothing of %s: %v", cluster, pl.Key, c.Err))
+				r.unrendered(pl, c)
 			}
 			for _, refused := range c.Content.Refused {
 				r.problem(fmt.Sprintf("%s: %s is not sent: %s", refused.Origin, objectName(refused.Manifest), refused.Message()))

@@ -239,7 +239,7 @@ func (d *diffCommand) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
 			doc.Problems = append(doc.Problems, pl.Key.String()+": "+pl.InternalError)
 		}
 		if pl.Spec != nil {
-			for _, f := range forecast.Faults(pl) {
+			for _, f := range forecast.Faults(s, pl) {
 				doc.Problems = append(doc.Problems, pl.Key.String()+": "+f.Error())
 			}
 		}

@@ -65,6 +65,7 @@ func checkOverride(r *document.Report, at *document.FieldPath, selectors []api.R
 	r.RecordLine(p)
 	for i, rule := range policy.OverrideRules {
 		r.RecordLine(p.At(i).Child("clusterSelector"))
+		r.RecordLine(p.At(i).Child("jsonPatchOverrides"))
 		checkClusterSelector(r, p.At(i).Child("clusterSelector"), rule.ClusterSelector)
 		checkPatches(r, p.At(i).Child("jsonPatchOverrides"), rule)
 	}
