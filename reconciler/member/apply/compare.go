@@ -90,8 +90,8 @@ func WithoutDryRun(err error) string {
 	return "compared without a dry run, which the API server refused: " + err.Error()
 }
 
-// RefusesDryRun reports whether a server refused a dry run because of a webhook that does not
-// support dry runs, denies the request, or is down, or none was requested.
+// RefusesDryRun reports whether a server refused a dry run because of what is in the object, or of a
+// webhook that does not support dry runs, denies the request, or is down, or none was requested.
 func RefusesDryRun(err error) bool {
 	var status apierrors.APIStatus
 	if isNotTried(err) || isUnclear(err) {
