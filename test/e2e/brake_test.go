@@ -181,7 +181,7 @@ func TestNamespaceOfBlockedObjectsIsBlocked(t *testing.T) {
 	}
 	d.eventually("waits", func() bool {
 		log, err := os.ReadFile(d.log.Name())
-		return err == nil && bytes.Contains(log, []byte("the Namespace holds what stays: PersistentVolumeClaim data"))
+		return err == nil && bytes.Contains(log, []byte("the Namespace has what stays: PersistentVolumeClaim data"))
 	})
 	ctx := context.Background()
 	ns, err := d.clients["member-2"].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{})

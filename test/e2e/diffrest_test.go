@@ -52,7 +52,7 @@ func TestDiffMarksSuspendedObjects(t *testing.T) {
 	if code != 1 || !slices.Equal(got, want) {
 		t.Errorf("exit code %d\n%s\nwant\n%s", code, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if strings.Contains(out, "held until a commit allows it") {
+	if strings.Contains(out, "blocked until a commit allows it") {
 		t.Errorf("what is released is no deletion, and not held:\n%s", out)
 	}
 	text, _ := d.cli("diff", "--config", config, "--path", checkout)

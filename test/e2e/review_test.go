@@ -130,7 +130,7 @@ func TestPullRequestsArePlanned(t *testing.T) {
 	comment := p.plans(pr.Index)[0]
 	for _, want := range []string{
 		"`crp/all`: its policy changes from `PickAll` to `PickN 2`; leaves 1 cluster",
-		"Gitfleet-Allow-Delete: crp/old\n", "- Namespace/" + p.name + "-old (crp/old), held\n",
+		"Gitfleet-Allow-Delete: crp/old\n", "- Namespace/" + p.name + "-old (crp/old), blocked\n",
 		"\n-      - image: registry.example/app:1\n+      - image: registry.example/app:2\n",
 		"`ConfigMap/" + p.name + "/theirs` of `crp/all` on ", ": it exists already and is taken over, with other values: ",
 	} {
@@ -146,7 +146,7 @@ func TestPullRequestsArePlanned(t *testing.T) {
 			t.Errorf("on %s the plan has made of it %v, %v", m, got, err)
 		}
 	}
-	if said, code := p.cli("plan", "--pr", fmt.Sprint(pr.Index)); code != 1 || !strings.Contains(said, "On the members, by a dry run: ") || !strings.Contains(said, "- Namespace/"+p.name+"-old  (crp/old), held") {
+	if said, code := p.cli("plan", "--pr", fmt.Sprint(pr.Index)); code != 1 || !strings.Contains(said, "On the members, by a dry run: ") || !strings.Contains(said, "- Namespace/"+p.name+"-old  (crp/old), blocked") {
 		t.Errorf("plan --pr has exit code %d:\n%s", code, said)
 	}
 	p.write("main", "apps/other.yaml", yamlNamespace(p.name+"-other"), "another commit lands first")
