@@ -190,7 +190,7 @@ type polledSource struct {
 
 func (s polledSource) Status() gitsource.Status { return s.status }
 
-// The event of a commit or of an order is saved with it, so that a crash before the next report does not lose it. It is undone with the order.
+// The event of a commit or of an order is saved with it, so that a crash before the next report does not lose it. An order that fails takes its event with it.
 func TestEventsAreSavedWithWhatTheyAreAbout(t *testing.T) {
 	c := newOrdered(t)
 	store := ledger.Memory()

@@ -25,8 +25,8 @@ func CountObjects[T interface{ ID() api.ID }](all []T) int {
 	return len(known)
 }
 
-// A DeletionLimit limits the deletions on a cluster. TooMuch returns why it is too much to delete that many of all objects of a
-// cluster at once; empty if it is not.
+// A DeletionLimit limits the deletions on a cluster. TooMuch returns why so many of a total of objects may not be deleted at once;
+// empty if they may.
 type DeletionLimit interface {
 	TooMuch(deleted, total int) string
 }

@@ -168,7 +168,7 @@ type objectOn struct {
 	id      api.ID
 }
 
-// owners returns the placement that each object belongs to.
+// owners returns the placement of each object on each cluster.
 func (d *Document) owners() map[objectOn]api.PlacementKey {
 	keys := map[string]api.PlacementKey{}
 	for _, p := range d.Placements {

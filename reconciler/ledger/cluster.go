@@ -58,10 +58,10 @@ func (c *Cluster) Denied() string {
 func (c *Cluster) underOtherName() bool { return c.Claimant != "" && c.Claimant != c.Cluster }
 
 // One cluster may be declared under two names, for example because of a copied kubeconfig. The
-// UID of its kube-system namespace tells. One of the names then has the cluster; under the
-// others nothing is written to it. The name that has it is the one in the claim on the cluster
-// and, if that does not decide, the one under which the cluster was seen first, or the first in
-// order. A name that is no longer declared has the cluster until it has left the fleet.
+// UID of its kube-system namespace tells. One of the names then claims the cluster; under the
+// others nothing is written to it. It is the name in the claim on the cluster and, if that does not
+// decide, the one under which the cluster was seen first, or the first in alphabetical order. A name
+// that is no longer declared keeps its claim until the cluster has left the fleet.
 
 // members are the recorded member clusters of a ledger.
 type members struct {

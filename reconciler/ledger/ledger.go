@@ -38,7 +38,7 @@ type fleetRecord struct {
 // A Repository is what is recorded of the repository at one moment, so that a restart repeats nothing of it.
 type Repository struct {
 	InForce string `json:"-"` // the last commit in force, which has a record of its own; empty if there was none
-	// Refused is the newest commit if it is refused, and Why the reason in short; both are empty otherwise.
+	// Refused is the hash of the newest commit if it is refused, and Why a summary of the reason; both are empty otherwise.
 	Refused string `json:"refused,omitempty"`
 	Why     string `json:"why,omitempty"`
 	// Unreadable is why the last poll could not read the remote; empty if it could. NotAccepted is why the newest commit that was read is

@@ -114,11 +114,10 @@ func (c Config) readOnly() Config {
 // namespaces, CustomResourceDefinitions and volume claims with content.
 type DeletionLimit struct{ Percent, Objects int }
 
-// TooMuch returns why going deletions of total objects are too many at once; empty if they are
-// not.
-func (l DeletionLimit) TooMuch(going, total int) string {
-	if going <= l.Objects || going*100 <= total*l.Percent {
+// TooMuch returns why so many of a total of objects may not be deleted at once; empty if they may.
+func (l DeletionLimit) TooMuch(deleted, total int) string {
+	if deleted <= l.Objects || deleted*100 <= total*l.Percent {
 		return ""
 	}
-	return fmt.Sprintf("deleting %d of the %d objects that gitfleet has on this cluster is more than %d %%", going, total, l.Percent)
+	return fmt.Sprintf("deleting %d of the %d objects that gitfleet has on this cluster is more than %d %%", deleted, total, l.Percent)
 }

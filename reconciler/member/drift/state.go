@@ -114,10 +114,10 @@ func (s *State) ClusterRestored() {
 // A View reads a State, and cannot change it.
 type View struct{ state *State }
 
-// Change returns how others have changed an object; zero if they have not.
+// Change returns how others have changed an object; the zero Drift if they have not.
 func (v View) Change(p api.PlacementKey, id api.ID) protocol.Drift { return v.state.changes[p][id] }
 
-// Addition returns what others have added to an object; zero if they have not.
+// Addition returns what others have added to an object; the zero Drift if they have added nothing.
 func (v View) Addition(p api.PlacementKey, id api.ID) protocol.Drift {
 	return v.state.additions[p][id]
 }
